@@ -1,0 +1,164 @@
+//! What is wrong with a contract's text, where, and what to do about it.
+
+use super::check::Contradiction;
+use std::fmt;
+use std::ops::Range;
+
+/// A contract that cannot be used.
+///
+/// Its display is three parts: file and key; the place in the text with a caret; one line of help.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct ContractError {
+    file: String,
+    key: String,
+    place: String,
+    message: String,
+    help: String,
+}
+
+impl fmt::Display for ContractError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}: {}", self.file, self.key)?;
+        writeln!(f, "{}{}", self.place, self.message)?;
+        write!(f, "help: {}", self.help)
+    }
+}
+
+impl ContractError {
+    /// Key of the field that is wrong, such as `dedup_key.retention`; the file's name where there is none.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    pub(super) fn from_toml(file: &str, text: &str, error: &toml::de::Error) -> Self {
+        let span = error.span().unwrap_or(0..0);
+        let message = error.message().to_owned();
+        let key = key_at(text, span.start);
+        let help = help(&message);
+        // Long lists of what is allowed are the help's part.
+        let unknown = message.starts_with("unknown ");
+        let message = match message.split_once(", expected") {
+            Some((short, _)) if unknown => short.to_owned(),
+            _ => message,
+        };
+        Self { file: file.to_owned(), key, place: place(text, &span), message, help }
+    }
+
+    pub(super) fn contradiction(file: &str, text: &str, found: &Contradiction) -> Self {
+        let span = locate(text, found.table, found.item, &found.key);
+        Self {
+            file: file.to_owned(),
+            key: found.path(),
+            place: place(text, &span),
+            message: found.message.clone(),
+            help: found.help.to_owned(),
+        }
+    }
+}
+
+/// The line of the text with a caret under the span, as the `toml` crate draws it.
+fn place(text: &str, span: &Range<usize>) -> String {
+    let start = span.start.min(text.len());
+    let line_start = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
+    let number = text[..start].matches('\n').count() + 1;
+    let line = text[line_start..].lines().next().unwrap_or("");
+    let column = text[line_start..start].chars().count();
+    let on_line = (span.end.min(line_start + line.len())).saturating_sub(start);
+    let carets = text.get(start..start + on_line).map_or(1, |marked| marked.chars().count().max(1));
+    let gutter = " ".repeat(number.to_string().len());
+    let mark = format!("{}{}", " ".repeat(column), "^".repeat(carets));
+    format!("  line {number}, column {}\n{gutter} |\n{number} | {line}\n{gutter} | {mark}\n", column + 1)
+}
+
+/// One line of the text: the table that it opens, or the key that it sets.
+enum Line<'a> {
+    Table(&'a str),
+    Key(&'a str),
+    Other,
+}
+
+fn read(line: &str) -> Line<'_> {
+    let line = line.trim_start();
+    if let Some(rest) = line.strip_prefix('[') {
+        return Line::Table(rest.trim_start_matches('[').split(']').next().unwrap_or("").trim());
+    }
+    match line.split_once('=') {
+        Some((key, _)) if !line.starts_with('#') => Line::Key(key.trim().trim_matches('"')),
+        _ => Line::Other,
+    }
+}
+
+/// The lines of the text with the offset at which each starts.
+fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    text.split_inclusive('\n').scan(0, |offset, line| {
+        let start = *offset;
+        *offset += line.len();
+        Some((start, line.trim_end()))
+    })
+}
+
+/// The key that is set at an offset.
+fn key_at(text: &str, offset: usize) -> String {
+    let mut table = "";
+    let mut key = "";
+    for (_, line) in lines(text).take_while(|(start, _)| *start <= offset) {
+        match read(line) {
+            Line::Table(name) => (table, key) = (name, ""),
+            Line::Key(name) => key = name,
+            Line::Other => {}
+        }
+    }
+    match (table, key) {
+        ("", "") => "the whole file".to_owned(),
+        ("", key) => key.to_owned(),
+        (table, "") => table.to_owned(),
+        (table, key) => format!("{table}.{key}"),
+    }
+}
+
+/// Where a key is set in the n-th table of a name; the table's own line where the key is left out.
+fn locate(text: &str, table: &str, item: usize, key: &str) -> Range<usize> {
+    let mut inside = table.is_empty();
+    let mut seen = 0;
+    let mut found = 0..0;
+    for (start, line) in lines(text) {
+        match read(line) {
+            Line::Table(name) => {
+                inside = name == table && seen == item;
+                seen += usize::from(name == table);
+                if inside {
+                    found = start..start + line.len();
+                }
+            }
+            Line::Key(name) if inside && name == key => return start..start + line.len(),
+            Line::Key(_) | Line::Other => {}
+        }
+    }
+    found
+}
+
+/// The help for a message of the parser: the nearest allowed word, or all of them.
+fn help(message: &str) -> String {
+    let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
+    let unknown = message.starts_with("unknown field") || message.starts_with("unknown variant");
+    match quoted.split_first() {
+        Some((given, allowed)) if unknown && !allowed.is_empty() => match nearest(given, allowed) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("allowed here: {}", allowed.join(", ")),
+        },
+        _ if message.contains("impossible duration") => {
+            "write durations as \"30s\", \"5min\", \"2h\" or \"30days\"; leave out what is not known"
+                .to_owned()
+        }
+        Some((field, [])) if message.starts_with("missing field") => {
+            format!("add `{field} = ...`; it is one of the few fields that cannot be unknown")
+        }
+        _ => "the schema is documented at `destinations::Contract`; every omitted field counts as unknown"
+            .to_owned(),
+    }
+}
+
+fn nearest<'a>(given: &str, allowed: &[&'a str]) -> Option<&'a str> {
+    let near = allowed.iter().map(|word| (strsim::damerau_levenshtein(given, word), *word)).min()?;
+    (near.0 <= given.len().max(3) / 3).then_some(near.1)
+}

@@ -1,0 +1,20 @@
+//! The scenarios that a program offers.
+
+use crate::scenario::Scenario;
+
+/// Everything that the command line can run.
+#[derive(Default)]
+pub struct Catalogue {
+    /// The scenarios, in the order in which they are listed.
+    pub scenarios: Vec<Box<dyn Scenario>>,
+    /// What `bench` measures.
+    pub benches: Vec<Bench>,
+}
+
+/// One variant that `bench` measures.
+pub struct Bench {
+    /// `full`, `no-store` or `no-http`.
+    pub variant: &'static str,
+    /// A scenario with this many requests a run.
+    pub scenario: fn(requests: u32) -> Box<dyn Scenario>,
+}

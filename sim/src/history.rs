@@ -1,0 +1,284 @@
+//! What happened in a run: typed events in order, hashed as they come.
+
+use crate::fault::ExchangeName;
+use serde::Serialize;
+use siphasher::sip::SipHasher13;
+use std::fmt;
+use std::hash::{Hash, Hasher as _};
+
+/// Simulated nanoseconds since the start of the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct Nanos(pub u64);
+
+impl Nanos {
+    /// Whole milliseconds.
+    pub fn millis(self) -> u64 {
+        self.0 / 1_000_000
+    }
+}
+
+/// The index of an event in its history, from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct Step(pub u32);
+
+/// Something that happened, at a node, at a time.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct Event {
+    /// Its place in the order.
+    pub step: Step,
+    /// When.
+    pub t_ns: Nanos,
+    /// Where.
+    pub node: &'static str,
+    /// What.
+    #[serde(flatten)]
+    pub kind: Kind,
+    /// The event that led to it, where one did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Step>,
+}
+
+/// What an event is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Kind {
+    /// A process starts.
+    Started {
+        /// Its n-th start.
+        boot: u32,
+    },
+    /// A sync made writes durable.
+    Synced {
+        /// The boot.
+        boot: u32,
+        /// The sync of that boot.
+        nth: u32,
+    },
+    /// The process died; the page cache survives.
+    Killed,
+    /// The machine lost power.
+    PowerCut,
+    /// The process stands still.
+    Paused,
+    /// It goes on.
+    Resumed,
+    /// A connection was refused; nothing was sent.
+    Refused {
+        /// The node that was called.
+        to: &'static str,
+    },
+    /// The first byte of a request left its caller.
+    Sent {
+        /// The exchange.
+        #[serde(flatten)]
+        exchange: ExchangeName,
+        /// The node that is called.
+        to: &'static str,
+        /// The idempotency key or reference that it carries.
+        key: Option<String>,
+        /// A digest of its body.
+        digest: u64,
+        /// One line of what it asks.
+        summary: String,
+    },
+    /// The whole request is at the other side.
+    Arrived {
+        /// The exchange.
+        #[serde(flatten)]
+        exchange: ExchangeName,
+    },
+    /// The destination's truth changed.
+    Effect {
+        /// The operation that the request was made for, whatever reference it carries.
+        about: String,
+        /// The record.
+        record: String,
+        /// The key or reference it came with.
+        key: Option<String>,
+        /// Whether the caller's deadline had passed.
+        late: bool,
+    },
+    /// The other side answers.
+    Answered {
+        /// The exchange.
+        #[serde(flatten)]
+        exchange: ExchangeName,
+        /// The HTTP status.
+        status: u16,
+        /// One line of what the answer says.
+        summary: String,
+    },
+    /// The answer reached the caller.
+    Received {
+        /// The exchange.
+        #[serde(flatten)]
+        exchange: ExchangeName,
+        /// The HTTP status.
+        status: u16,
+        /// One line of what the answer says.
+        summary: String,
+        /// The record that it names, if it names one.
+        record: Option<String>,
+        /// For a look-up: no match, and no further page.
+        empty: bool,
+    },
+    /// The caller gave up, or its connection broke.
+    Broken {
+        /// The exchange.
+        #[serde(flatten)]
+        exchange: ExchangeName,
+    },
+    /// A fault of the tape struck.
+    Fault {
+        /// Its number on the tape, from 1.
+        n: u32,
+        /// Its kind.
+        what: &'static str,
+        /// In words.
+        words: String,
+    },
+    /// The workflow's durable state said this (only in a run that is told in full).
+    Journal {
+        /// The operation.
+        about: String,
+        /// What is now durable.
+        words: String,
+    },
+    /// A person acted.
+    Person {
+        /// The operation.
+        about: String,
+        /// What they did.
+        words: String,
+    },
+    /// No more faults from here: everything is up and reachable.
+    Calm,
+    /// Everything has settled; late effects may still come.
+    Quiet,
+    /// The end of the run.
+    End {
+        /// Records in each destination.
+        records: u32,
+    },
+}
+
+impl Kind {
+    /// The exchange it belongs to.
+    pub fn exchange(&self) -> Option<&ExchangeName> {
+        match self {
+            Kind::Sent { exchange, .. }
+            | Kind::Arrived { exchange }
+            | Kind::Answered { exchange, .. }
+            | Kind::Received { exchange, .. }
+            | Kind::Broken { exchange } => Some(exchange),
+            _ => None,
+        }
+    }
+
+    /// The operation or delivery it is about.
+    pub fn about(&self) -> Option<&str> {
+        match self {
+            Kind::Effect { about, .. } | Kind::Journal { about, .. } | Kind::Person { about, .. } => {
+                Some(about)
+            }
+            _ => self.exchange().map(|e| e.about.as_str()),
+        }
+    }
+}
+
+/// A digest of bytes for events; equal bytes, equal digest.
+pub fn digest(bytes: &[u8]) -> u64 {
+    let mut hasher = SipHasher13::new();
+    hasher.write(bytes);
+    hasher.finish()
+}
+
+/// The events of a run and their running hash.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    events: Vec<Event>,
+    hasher: SipHasher13,
+    writes: u64,
+}
+
+impl History {
+    /// Adds an event. A [`Kind::Journal`] note is kept out of the hash, because only some runs take notes.
+    pub fn add(&mut self, t_ns: Nanos, node: &'static str, kind: Kind, cause: Option<Step>) -> Step {
+        assert!(self.events.last().is_none_or(|last| last.t_ns <= t_ns), "time runs backwards");
+        if !matches!(kind, Kind::Journal { .. }) {
+            (t_ns, node, &kind).hash(&mut self.hasher);
+        }
+        let step = Step(self.events.len() as u32 + 1);
+        self.events.push(Event { step, t_ns, node, kind, cause });
+        step
+    }
+
+    /// Takes a disk write into the hash: where and how much, never the bytes.
+    pub fn wrote(&mut self, offset: u64, len: u32) {
+        self.writes += 1;
+        self.hasher.write_u64(offset);
+        self.hasher.write_u32(len);
+    }
+
+    /// The events in order.
+    pub fn events(&self) -> &[Event] {
+        &self.events
+    }
+
+    /// The event at a step.
+    pub fn event(&self, step: Step) -> &Event {
+        &self.events[step.0 as usize - 1]
+    }
+
+    /// The hash of everything so far.
+    pub fn hash(&self) -> u64 {
+        self.hasher.finish()
+    }
+
+    /// The number of disk writes.
+    pub fn writes(&self) -> u64 {
+        self.writes
+    }
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.t_ns.0 as f64 / 1e9;
+        write!(f, "{:>4} {seconds:>10.3} s  {:<10} ", self.step.0, self.node)?;
+        self.kind.fmt(f)
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Kind::Started { boot } => write!(f, "started (boot {boot})"),
+            Kind::Synced { boot, nth } => write!(f, "disk sync {nth} of boot {boot}"),
+            Kind::Killed => write!(f, "killed"),
+            Kind::PowerCut => write!(f, "power cut"),
+            Kind::Paused => write!(f, "paused"),
+            Kind::Resumed => write!(f, "goes on"),
+            Kind::Refused { to } => write!(f, "connection to {to} refused, nothing sent"),
+            Kind::Sent { exchange, to, summary, .. } => write!(f, "-> {to}: {summary} ({exchange})"),
+            Kind::Arrived { exchange } => write!(f, "received the {exchange}"),
+            Kind::Effect { about, record, late, .. } => {
+                write!(f, "{record} made for {about}{}", if *late { ", late" } else { "" })
+            }
+            Kind::Answered { exchange, status, summary } => {
+                write!(f, "answers {status} {summary} ({exchange})")
+            }
+            Kind::Received { exchange, status, summary, .. } => {
+                write!(f, "<- {status} {summary} ({exchange})")
+            }
+            Kind::Broken { exchange } => write!(f, "no answer ({exchange})"),
+            Kind::Fault { n, words, .. } => write!(f, "fault {n}: {words}"),
+            Kind::Journal { about, words } => write!(f, "journal: {about} {words}"),
+            Kind::Person { about, words } => write!(f, "person: {words} ({about})"),
+            Kind::Calm => write!(f, "calm: no faults from here, everything is up"),
+            Kind::Quiet => write!(f, "quiet: everything has settled"),
+            Kind::End { records } => write!(f, "end, {records} records"),
+        }
+    }
+}

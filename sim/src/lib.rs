@@ -1,0 +1,30 @@
+//! A deterministic simulation and chaos harness for workflows that talk to external systems.
+//!
+//! The way of a run, one file a step; everything but `world` and the files under it is pure:
+//!
+//! ```text
+//! seed -> plan -> world -> history -> invariants -> verdict -> report
+//!         (workload  (nodes, wire,   (typed events)
+//!          + faults)  disk, desk)
+//! ```
+//!
+//! - [`seed`]: a seed and the named streams that every decision is drawn from.
+//! - [`fault`]: what can go wrong and where, on a tape addressed by meaning.
+//! - [`plan`]: the workload and the tape of one run, before anything runs.
+//! - [`scenario`]: what a scenario must bring.
+//! - `world`, `node`, `wire`, [`disk`], [`vfs`]: the simulated machines; `world` exists in the simulated build only.
+//! - [`history`], [`run`], [`belief`]: what happened, and what each side holds.
+//! - [`invariants`], [`verdict`]: what must hold, and what came of it.
+//! - [`story`], [`report`], [`explore`], [`cli`]: how people and machines see it.
+#![deny(unsafe_code)]
+
+pub mod belief;
+pub mod disk;
+pub mod fault;
+pub mod history;
+pub mod plan;
+pub mod run;
+pub mod scenario;
+pub mod seed;
+pub mod verdict;
+pub mod vfs;

@@ -1,0 +1,99 @@
+//! What is printed for people and for machines; nothing here runs anything.
+
+pub mod json;
+pub mod text;
+
+use crate::explore::{Exploration, Failure, Request};
+use crate::history::Step;
+use crate::replay::Answer;
+use crate::story::Tale;
+use destinations::Contract;
+
+/// A failure, told.
+pub struct ToldFailure<'a> {
+    /// Its sums.
+    pub failure: &'a Failure,
+    /// Its example, run again.
+    pub answer: &'a Answer,
+    /// The contract of the example.
+    pub contract: &'a Contract,
+    /// The folder with its files, where they could be written.
+    pub artifacts: Option<&'a str>,
+}
+
+impl ToldFailure<'_> {
+    /// The story, a line each.
+    pub fn story(&self) -> Vec<String> {
+        Tale::of(self.answer, Some(self.contract), None::<Step>).lines()
+    }
+}
+
+/// Everything that is known after an exploration.
+pub struct Explored<'a> {
+    /// What was asked.
+    pub request: &'a Request,
+    /// What came of it.
+    pub done: &'a Exploration,
+    /// The current commit.
+    pub commit: Option<&'a str>,
+    /// Wall-clock seconds.
+    pub wall_s: f64,
+    /// Processor seconds.
+    pub cpu_s: Option<f64>,
+    /// Peak memory.
+    pub peak_rss_bytes: Option<u64>,
+    /// The exit code.
+    pub exit: u8,
+    /// Whether unreached goals are findings: not where a mistake was put in on purpose.
+    pub tells_never: bool,
+    /// Whether everything was explored, so that an invariant that was never evaluated is a finding.
+    pub is_whole: bool,
+}
+
+/// Something that had to happen in some seed, and did not.
+pub struct Never {
+    /// The scenario; none where it is about all of them.
+    pub scenario: Option<&'static str>,
+    /// What.
+    pub goal: String,
+    /// Seeds in which it could have happened.
+    pub seeds: u64,
+}
+
+impl Explored<'_> {
+    /// What was never reached and never evaluated.
+    pub fn never(&self) -> Vec<Never> {
+        if !self.tells_never {
+            return vec![];
+        }
+        let mut never = vec![];
+        for scenario in self.done.scenarios.iter().filter(|scenario| scenario.runs > 0) {
+            let missed = scenario.goals.iter().filter(|(_, count)| *count == 0);
+            never.extend(missed.map(|(goal, _)| Never {
+                scenario: Some(scenario.name),
+                goal: (*goal).to_owned(),
+                seeds: scenario.runs,
+            }));
+        }
+        let idle = self.done.scenarios.iter().filter(|scenario| scenario.runs == 0);
+        never.extend(idle.map(|scenario| Never {
+            scenario: Some(scenario.name),
+            goal: "a run at all".into(),
+            seeds: self.done.runs,
+        }));
+        if self.is_whole {
+            let invariants = crate::invariants::INVARIANTS.iter().zip(&self.done.evaluated);
+            never.extend(invariants.filter(|(_, count)| **count == 0).map(|(id, _)| Never {
+                scenario: None,
+                goal: format!("{} {} evaluated", id.id, id.name),
+                seeds: self.done.runs,
+            }));
+        }
+        never
+    }
+
+    /// Runs a processor second.
+    pub fn runs_per_cpu_s(&self) -> Option<f64> {
+        self.cpu_s.filter(|cpu| *cpu > 0.0).map(|cpu| self.done.runs as f64 / cpu)
+    }
+}

@@ -1,0 +1,273 @@
+//! The report for people: a status word at column 12, then what it is about.
+
+use super::{Explored, ToldFailure};
+use crate::explore::{Failure, ScenarioTally};
+use crate::fault::KINDS;
+use crate::plan::Case;
+use crate::replay::{Answer, Difference};
+use crate::story::to_ascii;
+
+/// How text looks here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Style {
+    /// Whether colours are used; they are never the only sign.
+    pub color: bool,
+    /// Whether only ASCII is used.
+    pub ascii: bool,
+}
+
+/// What a status word means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tone {
+    /// It is as it must be.
+    Good,
+    /// It is wrong.
+    Bad,
+    /// Somebody should look at it.
+    Warn,
+    /// It is only said.
+    Plain,
+}
+
+impl Style {
+    /// A line with its status word.
+    pub fn status(self, tone: Tone, word: &str, rest: &str) -> String {
+        let word = format!("{word:>12}");
+        self.line(&format!("{} {rest}", self.paint(tone, &word)))
+    }
+
+    /// A line as this place can show it.
+    pub fn line(self, text: &str) -> String {
+        let text = text.trim_end();
+        if self.ascii { to_ascii(text) } else { text.to_owned() }
+    }
+
+    /// A line of a story.
+    pub fn story_line(self, text: &str) -> String {
+        let tone = match text {
+            text if text.contains('◀') && text.contains("violation") => Tone::Bad,
+            text if text.contains("│ fault ") || text.contains("┤ fault ") || text.contains("✗ fault ") => {
+                Tone::Warn
+            }
+            _ => Tone::Plain,
+        };
+        self.line(&self.paint(tone, text))
+    }
+
+    fn paint(self, tone: Tone, text: &str) -> String {
+        let code = match tone {
+            Tone::Good => "1;32",
+            Tone::Bad => "1;31",
+            Tone::Warn => "1;33",
+            Tone::Plain => return text.to_owned(),
+        };
+        if self.color { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
+    }
+}
+
+/// A number with a comma at every thousand.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// `1 run`, `2 runs`.
+pub fn count(number: u64, one: &str) -> String {
+    format!("{} {one}{}", grouped(number), if number == 1 { "" } else { "s" })
+}
+
+/// A failure and its story.
+pub fn failure(style: Style, told: &ToldFailure<'_>, seeds_run: u64) -> Vec<String> {
+    let Failure { invariant, seeds_failing, .. } = told.failure;
+    let answer = told.answer;
+    let head = format!(
+        "{}  {} {}  {} of {}",
+        told.failure.example,
+        invariant.id,
+        invariant.name,
+        grouped(*seeds_failing),
+        count(seeds_run, "seed"),
+    );
+    let mut lines = vec![style.status(Tone::Bad, "VIOLATED", &head), style.line(&reduction(answer)), String::new()];
+    lines.extend(told.story().iter().map(|line| style.story_line(line)));
+    if let Some(folder) = told.artifacts {
+        lines.push(style.line(&format!("  look    {folder}")));
+    }
+    lines
+}
+
+/// The fingerprint, and how the tape was reduced.
+pub fn reduction(answer: &Answer) -> String {
+    let name = answer.fingerprint().map_or("no failure", |fingerprint| fingerprint.0.as_str());
+    let (drawn, told) = (answer.drawn as u64, answer.faults.len() as u64);
+    let mut line = format!("{:13}{name}", "");
+    if drawn == told {
+        line += &format!(", {}", count(told, "fault"));
+    } else {
+        line += &format!(", reduced {drawn} → {}", count(told, "fault"));
+    }
+    if answer.tries > 0 {
+        line += &format!(" in {}", count(u64::from(answer.tries), "run"));
+    }
+    line
+}
+
+/// Two runs of one case that differ.
+pub fn differ(style: Style, case: &Case, difference: &Difference) -> Vec<String> {
+    let Difference { step, a, b } = difference;
+    let head = format!("two runs of {case} differ at step {step}");
+    let rest = [
+        format!("{:13}a: {a}", ""),
+        format!("{:13}b: {b}", ""),
+        format!("{:13}A value that is not from the seed reached the run. Usual causes: a random id,", ""),
+        format!("{:13}the real clock, a HashMap's order, a value kept in a thread or a static.", ""),
+    ];
+    let head = style.status(Tone::Bad, "DIFFER", &head);
+    [head].into_iter().chain(rest.iter().map(|line| style.line(line))).collect()
+}
+
+/// One line for each scenario, and what never happened.
+pub fn scenarios(style: Style, explored: &Explored<'_>) -> Vec<String> {
+    let done = explored.done;
+    let width = done.scenarios.iter().map(|scenario| scenario.name.len()).max().unwrap_or(0);
+    let mut lines: Vec<String> = done
+        .scenarios
+        .iter()
+        .filter(|scenario| scenario.runs > 0)
+        .map(|scenario| scenario_line(style, scenario, width))
+        .collect();
+    for (case, why) in &done.undecided_examples {
+        lines.push(style.status(Tone::Warn, "UNDECIDED", &format!("{case}  {why}")));
+    }
+    for (case, error) in &done.harness_examples {
+        lines.push(style.status(Tone::Bad, "HARNESS", &format!("{case}  {error}")));
+    }
+    for (case, difference) in &done.difference_examples {
+        lines.extend(differ(style, case, difference));
+    }
+    for never in explored.never() {
+        let rest = format!(
+            "{:<width$}  `{}` happened in 0 of {}",
+            never.scenario.unwrap_or(""),
+            never.goal,
+            count(never.seeds, "seed")
+        );
+        lines.push(style.status(Tone::Warn, "NEVER", rest.trim_start()));
+    }
+    for scenario in &done.scenarios {
+        if let Some(rest) = drift(scenario) {
+            lines.push(style.status(Tone::Warn, "DRIFT", &format!("{:<width$}  {rest}", scenario.name)));
+        }
+    }
+    lines
+}
+
+fn scenario_line(style: Style, scenario: &ScenarioTally, width: usize) -> String {
+    let settles = match scenario.settles_p99_s() {
+        Some(seconds) => format!("   settles in {seconds:.1} s (p99, simulated)"),
+        None => String::new(),
+    };
+    let rest = format!(
+        "{:<width$} {:>12} {:>14}{settles}",
+        scenario.name,
+        count(scenario.runs, "seed"),
+        count(scenario.fired.iter().sum(), "fault"),
+    );
+    let undecided = scenario.runs - scenario.held - scenario.violated;
+    match (scenario.violated, undecided) {
+        (0, 0) => style.status(Tone::Good, "HELD", &rest),
+        (0, n) => style.status(Tone::Warn, "UNDECIDED", &format!("{rest}   {n} undecided")),
+        (n, _) => style.status(Tone::Bad, "VIOLATED", &format!("{rest}   in {}", count(n, "seed"))),
+    }
+}
+
+/// The faults of a scenario that never struck: what they were to test was not tested.
+fn drift(scenario: &ScenarioTally) -> Option<String> {
+    let never: u64 = scenario.drifted.iter().sum();
+    if never == 0 {
+        return None;
+    }
+    let all = never + scenario.fired.iter().sum::<u64>();
+    Some(format!("{} of {} never struck ({})", grouped(never), count(all, "fault"), kinds(&scenario.drifted)))
+}
+
+/// Counts by kind, without the kinds that have none.
+fn kinds(counts: &[u64; KINDS.len()]) -> String {
+    let some = KINDS.iter().zip(counts).filter(|(_, count)| **count > 0);
+    some.map(|(kind, count)| format!("{kind} {}", grouped(*count))).collect::<Vec<_>>().join(", ")
+}
+
+/// The last lines.
+pub fn summary(style: Style, explored: &Explored<'_>) -> Vec<String> {
+    let done = explored.done;
+    let ran = done.scenarios.iter().filter(|scenario| scenario.runs > 0).count() as u64;
+    let never = explored.never().len();
+    let mut head = format!(
+        "[{:>6.1}s] {}, {}: {} held, {} violated, {} undecided",
+        explored.wall_s,
+        count(ran, "scenario"),
+        count(done.runs, "run"),
+        grouped(done.held),
+        grouped(done.violated),
+        grouped(done.undecided),
+    );
+    if done.harness > 0 {
+        head += &format!(", {}", count(done.harness, "harness error"));
+    }
+    if never > 0 {
+        head += &format!("; {never} sometimes never");
+    }
+    let tone = if explored.exit == 0 { Tone::Good } else { Tone::Bad };
+    let mut lines = vec![style.status(tone, "Summary", &head)];
+    let mut say = |text: String| lines.push(style.line(&format!("{:13}{text}", "")));
+    for failure in &done.failures {
+        say(format!("{}  {}  {}", failure.fingerprint, count(failure.seeds_failing, "seed"), failure.example));
+    }
+    say(match kinds(&done.fired()) {
+        none if none.is_empty() => "no fault struck".into(),
+        some => format!("faults: {some}"),
+    });
+    let hours = done.simulated_ns as f64 / 3.6e12;
+    say(format!("{}, {hours:.1} simulated hours{}", count(done.events, "event"), cost(explored)));
+    let equal = done.checked - done.differing;
+    say(format!("{} run twice, {} equal; hash of all results {:016x}", done.checked, equal, done.hash()));
+    if let Some(why) = ended(explored) {
+        say(why);
+    }
+    lines
+}
+
+fn cost(explored: &Explored<'_>) -> String {
+    let rate = explored.runs_per_cpu_s().map(|rate| format!(", {} runs per CPU second", grouped(rate as u64)));
+    let memory = explored.peak_rss_bytes.map(|bytes| format!(", {} MB at most", bytes / 1_000_000));
+    format!("{}{}", rate.unwrap_or_default(), memory.unwrap_or_default())
+}
+
+/// Why not every seed was run.
+fn ended(explored: &Explored<'_>) -> Option<String> {
+    let done = explored.done;
+    let (runs, total) = (grouped(done.runs), grouped(explored.request.total()));
+    let ran = format!("{runs} of {total} seeds ran");
+    if done.interrupted {
+        Some(format!("{ran}: interrupted"))
+    } else if done.out_of_time {
+        Some(format!("{ran}: the time was over"))
+    } else if done.stopped_early && done.harness > 0 {
+        Some(format!("{ran}: the harness failed too often"))
+    } else if done.stopped_early {
+        let found = count(done.failures.len() as u64, "distinct failure");
+        Some(format!("{ran}: ended after {found}; --keep-going goes on"))
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,87 @@
+//! A finished run: what was planned, what happened, what each side holds.
+
+use crate::belief::Belief;
+use crate::history::{History, Nanos, Step};
+use crate::plan::Plan;
+use destinations::Ledger;
+
+/// How a plan is run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The limit of steps; a run that reaches it is undecided.
+    pub steps_max: u32,
+    /// Whether notes of the workflow's journal are taken, for a run that is told in full.
+    pub journal: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { steps_max: 20_000, journal: false }
+    }
+}
+
+/// When a belief was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// From what a crash left on the disk.
+    Crash,
+    /// After the storm.
+    Calm,
+    /// At the end.
+    End,
+}
+
+/// What the workflow believed at a moment.
+#[derive(Clone, Debug)]
+pub struct BeliefAt {
+    /// When.
+    pub moment: Moment,
+    /// The last step before it.
+    pub step: Step,
+    /// What.
+    pub belief: Belief,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Everything settled, or the time to settle passed.
+    Finished {
+        /// Whether every operation had ended or was owned in time.
+        settled: bool,
+    },
+    /// A limit was hit; nothing can be said.
+    Limit(String),
+    /// The system under test panicked, or a process of it ended with an error on a live machine.
+    Failed(String),
+    /// The harness itself failed.
+    Harness(String),
+}
+
+/// A finished run.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// What was planned.
+    pub plan: Plan,
+    /// What happened.
+    pub history: History,
+    /// What the destination holds.
+    pub ledger: Ledger,
+    /// The operation that each effect of the ledger was made for, in the ledger's order.
+    pub made_for: Vec<String>,
+    /// What the workflow believed, at each crash, after the storm, and at the end.
+    pub beliefs: Vec<BeliefAt>,
+    /// Each fault of the tape: the step at which it struck.
+    pub fired: Vec<Option<Step>>,
+    /// How it ended.
+    pub end: End,
+    /// Simulated time.
+    pub elapsed: Nanos,
+}
+
+impl Run {
+    /// What the workflow believed at the end.
+    pub fn belief(&self) -> Option<&Belief> {
+        self.beliefs.last().map(|at| &at.belief)
+    }
+}

@@ -1,0 +1,136 @@
+//! What a scenario must bring, so that any team's workflow can be run under faults.
+
+use crate::belief::Belief;
+use crate::disk::DiskImage;
+use crate::plan::{Plan, Workload};
+use crate::run::Run;
+use crate::fault::{Call, Fault};
+use crate::seed::Seed;
+use destinations::{Assumptions, Contract};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+/// A boxed future that can move between threads.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+/// Any error that a process can end with.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// The story that a scenario tells, for `list` and for readers.
+#[derive(Clone, Copy, Debug)]
+pub struct Story {
+    /// What happens, in five lines.
+    pub lines: &'static str,
+    /// The dangerous moment.
+    pub danger: &'static str,
+    /// What must hold.
+    pub holds: &'static str,
+}
+
+/// A goal that some seed must reach: what never happened was never tested.
+#[derive(Clone, Copy)]
+pub struct Goal {
+    /// Its name, as `NEVER` lines print it.
+    pub name: &'static str,
+    /// Whether a run reached it.
+    pub reached: fn(&Run) -> bool,
+}
+
+/// One call as it can be seen on the wire, for telling which operation it serves.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen<'a> {
+    /// The kind of call.
+    pub call: Call,
+    /// The key or reference that it carries.
+    pub key: Option<&'a str>,
+    /// Its body.
+    pub body: &'a [u8],
+}
+
+/// A workflow under test: how it starts, what it is asked, what it believes.
+pub trait Scenario: Send + Sync {
+    /// Its name: `time-out-after-effect`.
+    fn name(&self) -> &'static str;
+    /// The story behind it.
+    fn story(&self) -> Story;
+    /// The contracts for which it makes sense.
+    fn contracts(&self) -> Vec<Arc<Contract>>;
+    /// What the workflow and the oracle assume about networks, pauses and late commits.
+    fn assumptions(&self, contract: &Contract) -> Assumptions;
+    /// What the outside asks for, drawn from the seed.
+    fn workload(&self, contract: &Contract, seed: Seed) -> Workload;
+    /// The faults of its dangerous moment, and those that the seed adds.
+    fn faults(&self, contract: &Contract, workload: &Workload, seed: Seed) -> Vec<Fault>;
+    /// One process, from its start to its death. It gets what it may touch.
+    fn boot(&self, node: Node) -> BoxFuture<'static, Result<(), BoxError>>;
+    /// What the workflow believes, read from its durable state.
+    ///
+    /// # Errors
+    /// When the image cannot be read; that ends the run as a harness error.
+    fn believes(&self, image: &DiskImage) -> Result<Belief, BoxError>;
+    /// The operation that a call serves, whatever reference it carries. None where only the key tells.
+    fn serves(&self, seen: Seen<'_>) -> Option<String>;
+    /// A person's decision on an exception, as an HTTP request to the workflow, given the record that the
+    /// person found at the destination.
+    fn decision(&self, operation: &str, found: Option<&str>, plan: &Plan) -> Option<Decision>;
+    /// The longest time in which every request must have ended or be owned, once all is calm, in seconds.
+    fn settles_within_s(&self, contract: &Contract) -> u64;
+    /// What some seed must reach.
+    fn goals(&self) -> Vec<Goal>;
+    /// The known mistakes that it can be run with.
+    fn mutants(&self) -> Vec<Mutant> {
+        vec![]
+    }
+}
+
+/// A known mistake and the invariant that must catch it.
+#[derive(Clone, Copy, Debug)]
+pub struct Mutant {
+    /// Its name: `fresh-key-per-retry`.
+    pub name: &'static str,
+    /// The invariant's id: `V7`.
+    pub killed_by: &'static str,
+    /// The mistake in one line.
+    pub mistake: &'static str,
+}
+
+/// What a person sends to the workflow.
+#[derive(Clone, Debug)]
+pub struct Decision {
+    /// The path.
+    pub path: String,
+    /// The body, JSON.
+    pub body: Vec<u8>,
+    /// In words, for the history.
+    pub words: String,
+}
+
+/// What one process may touch: its disk, its addresses, its wire.
+#[derive(Clone)]
+pub struct Node {
+    /// The node's name.
+    pub name: &'static str,
+    /// Its n-th start.
+    pub boot: u32,
+    /// The URI of its store file on the simulated disk.
+    pub store: String,
+    /// Where it must listen.
+    pub listen: String,
+    /// The destination's address.
+    pub desk: String,
+    /// Opens connections, with all that can go wrong with them.
+    pub connect: Connect,
+    /// The contract as the workflow is told it.
+    pub contract: Arc<Contract>,
+    /// What it may assume.
+    pub assumptions: Assumptions,
+    /// The one known mistake to run with.
+    pub mutant: Option<String>,
+}
+
+/// A byte stream to a peer.
+pub trait Stream: tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + Unpin {}
+impl<T: tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + Unpin> Stream for T {}
+
+/// Opens a connection to an address.
+pub type Connect = Arc<dyn Fn(String) -> BoxFuture<'static, std::io::Result<Box<dyn Stream>>> + Send + Sync>;

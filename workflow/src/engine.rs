@@ -1,0 +1,194 @@
+//! The loop: takes what is due, asks what may be done, does it, and records it before anything is built on it.
+
+use crate::agenda::Agenda;
+use crate::clock::{Clock, Timestamp};
+use crate::connector::{Connect, Connector};
+use crate::definition::Workflow;
+use crate::known::Known;
+use crate::licence::{next_step, Next};
+use crate::mutant::Mutant;
+use crate::operation::OperationKey;
+use crate::state::Event;
+use crate::store::{NewEvidence, Operation, Store, StoreError};
+use std::sync::{Arc, OnceLock};
+use tokio::sync::watch;
+
+/// What an engine needs to run.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// The store: a file's path, or an SQLite URI.
+    pub store: String,
+    /// The destination's `host:port`.
+    pub destination: String,
+    /// A header line with the destination's credentials; sent, never stored.
+    pub credentials: Option<(String, String)>,
+    /// How connections are opened.
+    pub connect: Connect,
+    /// Where time comes from.
+    pub clock: Clock,
+    /// One known mistake; none outside the simulator.
+    pub mutant: Mutant,
+}
+
+/// A running workflow. Cheap to clone; all clones are one engine.
+#[derive(Clone)]
+pub struct Engine {
+    pub(crate) shared: Arc<Shared>,
+}
+
+pub(crate) struct Shared {
+    pub(crate) workflow: Workflow,
+    pub(crate) setup: Setup,
+    pub(crate) store: Store,
+    /// A second connection, opened when a person first asks.
+    people: OnceLock<Store>,
+    pub(crate) connector: Connector,
+    pub(crate) agenda: Agenda,
+    stopped: watch::Sender<Option<StoreError>>,
+}
+
+impl Engine {
+    /// Opens the store, puts every send that a crash interrupted in doubt, and takes up whatever has not ended.
+    ///
+    /// # Errors
+    /// When the store cannot be opened or read; nothing has been sent then.
+    pub async fn open(workflow: Workflow, setup: Setup) -> Result<Engine, StoreError> {
+        let store = Store::open(&setup.store, setup.clock.clone(), setup.mutant)?;
+        let policy = &workflow.definition.policy;
+        let connector = Connector {
+            connect: setup.connect.clone(),
+            address: setup.destination.clone(),
+            credentials: setup.credentials.clone(),
+            answer_limit: policy.answer_limit,
+            max_pages: policy.max_pages,
+        };
+        let shared = Shared {
+            agenda: Agenda::new(policy.max_open),
+            workflow,
+            setup,
+            store,
+            people: OnceLock::new(),
+            connector,
+            stopped: watch::Sender::new(None),
+        };
+        let engine = Engine { shared: Arc::new(shared) };
+        engine.recover().await?;
+        Ok(engine)
+    }
+
+    /// Live and recovered operations go through the same transition function.
+    async fn recover(&self) -> Result<(), StoreError> {
+        for operation in self.shared.store.open_operations().await? {
+            if operation.state.recovered() == operation.state {
+                self.shared.agenda.put(operation.not_before, operation.key, None);
+                continue;
+            }
+            let evidence = NewEvidence {
+                class: "unknown",
+                source: "recovery".into(),
+                detail: "the process stopped between intent and evidence".into(),
+            };
+            let key = operation.key.clone();
+            self.shared.record(Known::from(operation), Event::Unknown, evidence, None).await?;
+            self.shared.agenda.put(Timestamp(0), key, None);
+        }
+        Ok(())
+    }
+
+    /// Works until the store fails. Runs as many operations at once as the policy says.
+    ///
+    /// # Errors
+    /// When the store cannot say what is durable: start again, which reads it anew.
+    pub async fn run(&self) -> Result<std::convert::Infallible, StoreError> {
+        for _ in 0..self.shared.workflow.definition.policy.workers {
+            let shared = self.shared.clone();
+            tokio::spawn(async move { shared.work().await });
+        }
+        let mut stopped = self.shared.stopped.subscribe();
+        let failed = stopped.wait_for(Option::is_some).await.expect("the sender lives as long as `self`");
+        Err(failed.clone().expect("it was waited for"))
+    }
+
+    /// The store's time.
+    pub fn now(&self) -> Timestamp {
+        self.shared.store.now()
+    }
+}
+
+impl Shared {
+    /// The second connection, for people.
+    pub(crate) fn people(&self) -> Result<&Store, StoreError> {
+        if let Some(store) = self.people.get() {
+            return Ok(store);
+        }
+        let store = Store::open(&self.setup.store, self.setup.clock.clone(), self.setup.mutant)?;
+        Ok(self.people.get_or_init(|| store))
+    }
+
+    /// Stops the engine: what is durable is not known any more.
+    pub(crate) fn stop(&self, error: &StoreError) {
+        if !matches!(error, StoreError::Transient(_)) {
+            tracing::error!(%error, "the store failed; the engine stops");
+            self.stopped.send_replace(Some(error.clone()));
+        }
+    }
+
+    async fn work(&self) {
+        loop {
+            let (key, fresh) = self.agenda.take(&self.store).await;
+            match self.handle(&key, fresh).await {
+                Ok(Some(due)) => self.agenda.give_back(key, Some(due)),
+                Ok(None) => self.agenda.give_back(key, None),
+                Err(error) => {
+                    self.stop(&error);
+                    if !matches!(error, StoreError::Transient(_)) {
+                        return;
+                    }
+                    let due = self.store.now().after(self.workflow.definition.policy.first_pause);
+                    self.agenda.give_back(key, Some(due));
+                }
+            }
+        }
+    }
+
+    /// Brings one operation as far as it can go now; says when to come back, if ever.
+    async fn handle(
+        &self,
+        key: &OperationKey,
+        fresh: Option<Box<Operation>>,
+    ) -> Result<Option<Timestamp>, StoreError> {
+        let mut known = match fresh {
+            Some(operation) => Known::from(*operation),
+            None => match self.load(key).await? {
+                Some(known) => known,
+                None => return Ok(None),
+            },
+        };
+        let policy = &self.workflow.definition.policy;
+        // Every turn ends, waits, or is counted against a budget; the bound only catches a bug.
+        for _ in 0..1_000 {
+            let now = self.store.now();
+            let step = next_step(&known.facts(), &self.workflow.recovery, policy, now);
+            #[cfg(feature = "mutants")]
+            let step = crate::licence::mutated(step, &known.facts(), &self.workflow.recovery, self.setup.mutant);
+            match step {
+                Next::Nothing => return Ok(None),
+                Next::Wait(due) => return Ok(Some(due)),
+                Next::Send(licence) => self.send(known, licence).await?,
+                Next::Look => self.look(known).await?,
+                Next::AcceptNegative => self.accept_negative(known).await?,
+                Next::Person(reason) => self.hand_over(known, reason).await?,
+            }
+            // What is durable decides what comes next.
+            known = match self.load(key).await? {
+                Some(known) if !known.operation.state.is_terminal() => known,
+                _ => return Ok(None),
+            };
+        }
+        unreachable!("an operation turned a thousand times without ending, waiting or being counted")
+    }
+
+    async fn load(&self, key: &OperationKey) -> Result<Option<Known>, StoreError> {
+        Ok(self.store.dossier(key.clone()).await?.map(Known::from))
+    }
+}

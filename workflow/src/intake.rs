@@ -1,0 +1,279 @@
+//! The HTTP side: deliveries come in, people ask and decide; nothing is acknowledged before it is durable.
+
+use crate::engine::Engine;
+use crate::http::Io;
+use crate::licence::Reason;
+use crate::mutant::Mistake;
+use crate::operation::{sha256_hex, OperationKey};
+use crate::people::{Decider, DecisionError, Verdict};
+use crate::store::{Accepted, NewDelivery, StoreError};
+use bytes::{Bytes, BytesMut};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper::{Method, Request, Response, StatusCode};
+use serde::Deserialize;
+use serde_json::{json, Map, Value};
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+
+/// A connection that sends no request for so long is closed.
+const IDLE: Duration = Duration::from_secs(60);
+
+/// An answer: a status and a JSON body.
+type Answer = (StatusCode, Value);
+
+impl Engine {
+    /// Serves deliveries and people until the listener fails.
+    ///
+    /// # Errors
+    /// When the listener fails.
+    pub async fn serve(&self, listener: TcpListener) -> std::io::Result<Infallible> {
+        let places = Arc::new(Semaphore::new(self.shared.workflow.definition.policy.max_connections));
+        loop {
+            let place = places.clone().acquire_owned().await.expect("the semaphore is never closed");
+            let (stream, _) = match listener.accept().await {
+                Ok(accepted) => accepted,
+                // One client's broken connection, or no file handle left for a moment.
+                Err(error) if is_passing(&error) => {
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            let engine = self.clone();
+            tokio::spawn(async move {
+                engine.serve_connection(stream).await;
+                drop(place);
+            });
+        }
+    }
+
+    async fn serve_connection(&self, stream: TcpStream) {
+        let service = hyper::service::service_fn(move |request| {
+            let engine = self.clone();
+            async move { Ok::<_, Infallible>(engine.answer(request).await) }
+        });
+        let mut http = hyper::server::conn::http1::Builder::new();
+        http.timer(crate::http::Timer).header_read_timeout(IDLE).auto_date_header(false);
+        if let Err(error) = http.serve_connection(Io::new(stream), service).await {
+            tracing::debug!(%error, "a connection ended early");
+        }
+    }
+
+    async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
+        let (status, body) = match self.route(request).await {
+            Ok(answer) | Err(answer) => answer,
+        };
+        let mut response = Response::new(Full::new(Bytes::from(body.to_string())));
+        *response.status_mut() = status;
+        let json = hyper::header::HeaderValue::from_static("application/json");
+        response.headers_mut().insert("content-type", json);
+        response
+    }
+
+    async fn route(&self, request: Request<Incoming>) -> Result<Answer, Answer> {
+        let method = request.method().clone();
+        let path = request.uri().path().to_owned();
+        let parts: Vec<&str> = path.split('/').skip(1).collect();
+        match (&method, parts.as_slice()) {
+            (&Method::POST, ["deliveries"]) => {
+                let body = self.read_json(request).await?;
+                self.deliver(&body).await
+            }
+            (&Method::GET, ["operations", key]) => self.get_operation(&decode(key)?).await,
+            (&Method::POST, ["operations", key, action @ ("confirm_found" | "reject")]) => {
+                let key = decode(key)?;
+                let body = self.read_json(request).await?;
+                self.post_decision(&key, action, &body).await
+            }
+            (&Method::GET, ["exceptions"]) => match self.exceptions().await {
+                Ok(cases) => Ok((StatusCode::OK, json!({ "exceptions": cases }))),
+                Err(error) => Err(self.unavailable(&error)),
+            },
+            (_, ["deliveries"] | ["exceptions"] | ["operations", _] | ["operations", _, "confirm_found" | "reject"]) => {
+                Err(refusal(StatusCode::METHOD_NOT_ALLOWED, format!("{method} is not possible on {path}")))
+            }
+            _ => Err(refusal(StatusCode::NOT_FOUND, format!("there is nothing at {path}"))),
+        }
+    }
+
+    async fn read_json(&self, request: Request<Incoming>) -> Result<Bytes, Answer> {
+        let content_type = request.headers().get("content-type").and_then(|value| value.to_str().ok());
+        let essence = content_type.and_then(|value| value.split(';').next()).unwrap_or_default().trim();
+        if !essence.eq_ignore_ascii_case("application/json") {
+            let why = format!("the content type must be application/json, not {essence:?}");
+            return Err(refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, why));
+        }
+        let limit = self.shared.workflow.definition.policy.body_limit;
+        let mut body = request.into_body();
+        let mut bytes = BytesMut::new();
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|e| refusal(StatusCode::BAD_REQUEST, format!("the body broke off: {e}")))?;
+            let Some(data) = frame.data_ref() else { continue };
+            if bytes.len() + data.len() > limit {
+                let why = format!("the body is longer than {limit} bytes");
+                return Err(refusal(StatusCode::PAYLOAD_TOO_LARGE, why));
+            }
+            bytes.extend_from_slice(data);
+        }
+        Ok(bytes.freeze())
+    }
+
+    /// Takes a delivery in: what is answered 202 is durable.
+    async fn deliver(&self, body: &[u8]) -> Result<Answer, Answer> {
+        let envelope: Map<String, Value> = serde_json::from_slice(body)
+            .map_err(|e| unrecorded(format!("the body is not a JSON object: {e}")))?;
+        let delivery = read_delivery(&envelope, body).map_err(unrecorded)?;
+        let Some(Value::Object(request)) = envelope.get("request") else {
+            return Err(self.refuse(delivery, "`request` must be an object".into()).await);
+        };
+        let read = match self.shared.workflow.read(request) {
+            Ok(read) => read,
+            Err(invalid) => return Err(self.refuse(delivery, invalid.to_string()).await),
+        };
+        if self.shared.agenda.is_full() {
+            return Err(refusal(StatusCode::SERVICE_UNAVAILABLE, "too many operations have not ended".into()));
+        }
+        let key = read.operation.key.clone();
+        let on_change = self.shared.changed_request(&read.operation);
+        let accepted = self.shared.store.accept(delivery, read.operation, on_change).await;
+        let accepted = accepted.map_err(|error| self.unavailable(&error))?;
+        if let Some(invalid) = read.invalid {
+            let body = json!({"error": invalid.to_string(), "recorded": true, "operation": key});
+            return Err((StatusCode::BAD_REQUEST, body));
+        }
+        Ok(self.acknowledge(&key, accepted))
+    }
+
+    fn acknowledge(&self, key: &OperationKey, accepted: Accepted) -> Answer {
+        let answer = |status, delivery: &str| (status, json!({"operation": key, "delivery": delivery}));
+        match accepted {
+            Accepted::New(operation) => {
+                self.shared.agenda.put(crate::clock::Timestamp(0), key.clone(), Some(operation));
+                answer(StatusCode::ACCEPTED, "new")
+            }
+            Accepted::Same { state } => {
+                if self.shared.setup.mutant.is(Mistake::LookupThenCreate) && !state.is_terminal() {
+                    self.shared.agenda.put(crate::clock::Timestamp(0), key.clone(), None);
+                }
+                answer(StatusCode::ACCEPTED, "same")
+            }
+            Accepted::Changed => {
+                let (status, mut body) = answer(StatusCode::CONFLICT, "changed");
+                body["error"] = "this request was delivered before with another meaning; a person decides".into();
+                body["recorded"] = true.into();
+                (status, body)
+            }
+        }
+    }
+
+    /// Records that a delivery was refused, then says so.
+    async fn refuse(&self, delivery: NewDelivery, why: String) -> Answer {
+        match self.shared.store.refuse(delivery, format!("refused: {why}")).await {
+            Ok(()) => (StatusCode::BAD_REQUEST, json!({"error": why, "recorded": true})),
+            Err(error) => self.unavailable(&error),
+        }
+    }
+
+    fn unavailable(&self, error: &StoreError) -> Answer {
+        self.shared.stop(error);
+        refusal(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
+    }
+
+    async fn get_operation(&self, key: &OperationKey) -> Result<Answer, Answer> {
+        match self.explain(key).await {
+            Ok(Some(explanation)) => {
+                let body = serde_json::to_value(explanation).expect("an explanation is plain data");
+                Ok((StatusCode::OK, body))
+            }
+            Ok(None) => Err(refusal(StatusCode::NOT_FOUND, format!("there is no operation `{key}`"))),
+            Err(error) => Err(self.unavailable(&error)),
+        }
+    }
+
+    async fn post_decision(&self, key: &OperationKey, action: &str, body: &[u8]) -> Result<Answer, Answer> {
+        let decision: PostedDecision = serde_json::from_slice(body)
+            .map_err(|e| refusal(StatusCode::BAD_REQUEST, format!("the decision is unreadable: {e}")))?;
+        let verdict = match (action, decision.external_ref) {
+            ("confirm_found", Some(external_ref)) => Verdict::ConfirmFound { external_ref },
+            ("confirm_found", None) => {
+                return Err(refusal(StatusCode::BAD_REQUEST, "`ref` must name the record that was found".into()));
+            }
+            _ => Verdict::Reject { accept_risk: decision.accept_risk },
+        };
+        let decider = Decider { by: decision.by, reason: decision.reason, version: decision.version };
+        match self.decide(key, verdict, decider).await {
+            Ok(()) => Ok((StatusCode::OK, json!({"operation": key, "decision": action}))),
+            Err(error) => {
+                let status = match &error {
+                    DecisionError::NoOperation(_) => StatusCode::NOT_FOUND,
+                    DecisionError::Unsigned(_) => StatusCode::BAD_REQUEST,
+                    DecisionError::NotFound(_) => StatusCode::UNPROCESSABLE_ENTITY,
+                    DecisionError::Store(_) => StatusCode::SERVICE_UNAVAILABLE,
+                    DecisionError::NothingToDecide { .. } | DecisionError::Stale { .. } | DecisionError::MayExist => {
+                        StatusCode::CONFLICT
+                    }
+                };
+                Err(refusal(status, error.to_string()))
+            }
+        }
+    }
+}
+
+impl crate::engine::Shared {
+    /// The case that opens if this request turns out to have been delivered with another meaning before.
+    fn changed_request(&self, new: &crate::store::NewOperation) -> crate::store::NewException {
+        let mut case = self.exception(&new.as_unsent(), Reason::ChangedRequest);
+        case.facts = crate::explain::CHANGED.into();
+        case
+    }
+}
+
+/// A decision as it is posted.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PostedDecision {
+    by: String,
+    reason: String,
+    version: Option<u32>,
+    #[serde(rename = "ref")]
+    external_ref: Option<String>,
+    #[serde(default)]
+    accept_risk: bool,
+}
+
+/// Who delivers what: both must be there before anything can be recorded.
+fn read_delivery(envelope: &Map<String, Value>, body: &[u8]) -> Result<NewDelivery, String> {
+    let text = |field: &str| match envelope.get(field).and_then(Value::as_str) {
+        Some(text) if !text.trim().is_empty() && text.chars().count() <= 200 => Ok(text.to_owned()),
+        _ => Err(format!("`{field}` must be a non-empty text of at most 200 characters")),
+    };
+    Ok(NewDelivery { source: text("source")?, delivery_id: text("delivery_id")?, digest: sha256_hex(body) })
+}
+
+fn decode(part: &str) -> Result<OperationKey, Answer> {
+    // A key contains percent signs of its own where a request's name needed escaping; in a URL they are escaped again.
+    percent_encoding::percent_decode_str(part)
+        .decode_utf8()
+        .map(|key| OperationKey::from_printed(key.into_owned()))
+        .map_err(|_| refusal(StatusCode::BAD_REQUEST, "the operation's key is not UTF-8".into()))
+}
+
+fn refusal(status: StatusCode, why: String) -> Answer {
+    (status, json!({ "error": why }))
+}
+
+fn unrecorded(why: String) -> Answer {
+    (StatusCode::BAD_REQUEST, json!({"error": why, "recorded": false}))
+}
+
+fn is_passing(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind as E;
+    // 23 and 24: no file handle left, in the system or in this process.
+    matches!(error.kind(), E::ConnectionReset | E::ConnectionAborted | E::Interrupted)
+        || matches!(error.raw_os_error(), Some(23 | 24))
+}

@@ -1,0 +1,320 @@
+//! The steps that touch the world: each records what it learnt before anybody builds on it.
+
+use crate::clock::Timestamp;
+use crate::engine::Shared;
+use crate::evidence::{ownership, prove, LookupReport, Observed, Ownership, Proof, Record};
+use crate::known::{Known, MISS, MISS_UNPROVEN};
+use crate::licence::{Licence, Reason};
+use crate::mutant::Mistake;
+use crate::operation::{FrozenRequest, WireKey};
+use crate::state::{next, Event, State};
+use crate::store::{Finding, Intent, NewEvidence, NewException, Operation, StoreError, Written};
+use destinations::contract::LookupBy;
+use serde_json::Value;
+
+/// How often a write is repeated that met another writer, or a store that was busy or full for a while.
+const TRIES: u32 = 100;
+
+/// What became known by a step.
+pub(crate) struct Learnt {
+    event: Event,
+    class: &'static str,
+    detail: String,
+    external_ref: Option<String>,
+}
+
+impl Learnt {
+    fn new(event: Event, class: &'static str, detail: impl Into<String>) -> Learnt {
+        Learnt { event, class, detail: detail.into(), external_ref: None }
+    }
+
+    fn confirmed(record: &Record, how: &str) -> Learnt {
+        let external_ref = Some(record.id.clone());
+        Learnt { external_ref, ..Learnt::new(Event::Confirmed, "confirmed", format!("{} {how}", record.id)) }
+    }
+}
+
+impl Shared {
+    /// T2, the send, and T3.
+    pub(crate) async fn send(&self, known: Known, licence: Licence) -> Result<(), StoreError> {
+        let operation = &known.operation;
+        let (frozen, wire_key) = self.request_of(operation);
+        let timeout = self.workflow.definition.policy.send_timeout;
+        let from = if self.setup.mutant.is(Mistake::LookupThenCreate) { operation.state.recovered() } else { operation.state };
+        let state = next(from, Event::Intent).expect("a licence is for a state that may send");
+        let intent = Intent {
+            key: operation.key.clone(),
+            version: operation.version,
+            state,
+            wire_key,
+            digest: frozen.digest(),
+            send_not_after: self.store.now().after(timeout),
+            ground: licence.ground(),
+        };
+        let deadline = intent.send_not_after;
+        let observed = if self.setup.mutant.is(Mistake::SendBeforeIntent) {
+            let observed = self.exchange(&frozen, deadline).await;
+            if self.store.intend(intent).await? != Written::Done {
+                return Ok(());
+            }
+            observed
+        } else {
+            if self.store.intend(intent).await? != Written::Done {
+                return Ok(());
+            }
+            self.exchange(&frozen, deadline).await
+        };
+        let mut sent = known.operation.clone();
+        (sent.state, sent.version, sent.sends) = (state, sent.version + 1, sent.sends + 1);
+        let learnt = self.learn(&sent, &frozen, observed).await;
+        let evidence = NewEvidence { class: learnt.class, source: "create".into(), detail: learnt.detail };
+        self.record(Known::from(sent), learnt.event, evidence, learnt.external_ref).await
+    }
+
+    /// The frozen request and the key that it carries.
+    fn request_of(&self, operation: &Operation) -> (FrozenRequest, WireKey) {
+        let (frozen, key) = (operation.frozen.clone(), operation.wire_key.clone());
+        if !(self.setup.mutant.is(Mistake::FreshKeyPerRetry) && operation.sends > 0) {
+            return (frozen, key);
+        }
+        let def = &self.workflow.definition;
+        let fresh = WireKey::new(&operation.key, &def.account, operation.sends, destinations::contract::KeyFormat::Any);
+        let swap = frozen.to_stored().replace(key.as_str(), fresh.as_str());
+        (FrozenRequest::from_stored(&swap).expect("only the key was replaced"), fresh)
+    }
+
+    /// Sends, unless so much time has passed since the intent that a send could not end in time.
+    async fn exchange(&self, frozen: &FrozenRequest, deadline: Timestamp) -> Observed {
+        let patience = deadline.remaining_at(self.store.now());
+        if patience.is_zero() {
+            return Observed::NotSent { why: "the time for this send passed before it began".into() };
+        }
+        self.connector.exchange(frozen, patience).await
+    }
+
+    /// What a send proves, read to its end: a conflict is followed to the record that it speaks of.
+    async fn learn(&self, operation: &Operation, frozen: &FrozenRequest, observed: Observed) -> Learnt {
+        let sent: Value = serde_json::from_str(&frozen.body).unwrap_or_default();
+        match prove(&observed, &self.workflow.definition.contract) {
+            Proof::Created(record) => match ownership(&record, &sent) {
+                Ownership::NotOurs(why) => Learnt::new(Event::Conflict, "conflict", format!("{}: {why}", record.id)),
+                Ownership::Ours | Ownership::UnclaimedSame => Learnt::confirmed(&record, "was created"),
+            },
+            Proof::CreatedWithoutRef => {
+                Learnt::new(Event::ConfirmedWithoutRef, "confirmed_without_ref", "success without a readable id")
+            }
+            Proof::Exists { id } => self.read_existing(operation, &sent, id).await,
+            Proof::Refused(why) => Learnt::new(Event::Refused, "refused", why),
+            Proof::NotApplied(why) => Learnt::new(Event::NotApplied, "not_applied", why),
+            Proof::Unknown(why) if self.setup.mutant.is(Mistake::TimeoutIsRejection) => {
+                Learnt::new(Event::Refused, "refused", why)
+            }
+            Proof::Unknown(why) => Learnt::new(Event::Unknown, "unknown", why),
+        }
+    }
+
+    async fn read_existing(&self, operation: &Operation, sent: &Value, id: Option<String>) -> Learnt {
+        let patience = self.workflow.definition.policy.send_timeout;
+        let found = match &id {
+            Some(id) => self.connector.fetch(id, patience).await,
+            None => match self.look_up(operation.wire_key.as_str()).await {
+                Some(LookupReport::Complete { mut matches, .. }) if matches.len() == 1 => Ok(matches.pop()),
+                Some(LookupReport::Incomplete(why)) => Err(why),
+                _ => Err("the conflict names no record and a look-up does not find one".into()),
+            },
+        };
+        match found {
+            Ok(Some(record)) => match ownership(&record, sent) {
+                Ownership::Ours => Learnt::confirmed(&record, "exists with our reference"),
+                Ownership::UnclaimedSame => {
+                    Learnt::new(Event::Conflict, "conflict", format!("{}: it carries no reference", record.id))
+                }
+                Ownership::NotOurs(why) => {
+                    Learnt::new(Event::Conflict, "conflict", format!("{}: {why}", record.id))
+                }
+            },
+            Ok(None) => Learnt::new(Event::Unknown, "unknown", "the record that the conflict names is not there"),
+            Err(why) => Learnt::new(Event::Unknown, "unknown", format!("it exists, but cannot be read: {why}")),
+        }
+    }
+
+    /// Looks a value up by the contract's way; none where it offers no way.
+    async fn look_up(&self, value: &str) -> Option<LookupReport> {
+        let rule = self.workflow.recovery.lookup.as_ref()?;
+        let patience = self.workflow.definition.policy.send_timeout;
+        Some(self.connector.find(rule.by.parameter(), value, patience).await)
+    }
+
+    /// T4: looks the operation up, with a control where a miss could decide.
+    pub(crate) async fn look(&self, known: Known) -> Result<(), StoreError> {
+        let operation = &known.operation;
+        let rule = self.workflow.recovery.lookup.as_ref().expect("a look is planned only where there is a way");
+        let value = if rule.by == LookupBy::MarkerText { operation.key.as_str() } else { operation.wire_key.as_str() };
+        let could_decide = rule
+            .decides_after
+            .zip(operation.last_possible_send)
+            .is_some_and(|(bound, sent)| self.store.now() >= sent.after(bound));
+        let report = self.look_up(value).await.expect("there is a way");
+        let learnt = match report {
+            LookupReport::Complete { matches, .. } if matches.is_empty() => {
+                self.learn_from_miss(could_decide).await?
+            }
+            LookupReport::Complete { matches, .. } => learn_from_matches(&matches, operation),
+            LookupReport::Incomplete(why) => Learnt::new(Event::Unknown, "lookup_failed", why),
+        };
+        let evidence = NewEvidence { class: learnt.class, source: "look-up".into(), detail: learnt.detail };
+        self.record(known, learnt.event, evidence, learnt.external_ref).await
+    }
+
+    /// A miss counts only when the same query finds a record that is known to exist.
+    async fn learn_from_miss(&self, could_decide: bool) -> Result<Learnt, StoreError> {
+        if !could_decide {
+            return Ok(Learnt::new(Event::Unknown, MISS_UNPROVEN, "not found, and a miss proves nothing here"));
+        }
+        let Some(control) = self.control().await? else {
+            return Ok(Learnt::new(Event::Unknown, MISS_UNPROVEN, "not found; there is no control record"));
+        };
+        Ok(match self.look_up(&control).await {
+            Some(LookupReport::Complete { matches, .. }) if !matches.is_empty() => {
+                Learnt::new(Event::Unknown, MISS, "not found on any page; the control record was found")
+            }
+            Some(LookupReport::Complete { .. }) => {
+                Learnt::new(Event::Unknown, MISS_UNPROVEN, "not found, but neither was the control record")
+            }
+            Some(LookupReport::Incomplete(why)) => {
+                Learnt::new(Event::Unknown, MISS_UNPROVEN, format!("not found; the control look-up failed: {why}"))
+            }
+            None => Learnt::new(Event::Unknown, MISS_UNPROVEN, "not found"),
+        })
+    }
+
+    /// The reference of a record that is known to exist: the declared one, or the last that was confirmed.
+    async fn control(&self) -> Result<Option<String>, StoreError> {
+        if let Some(sentinel) = &self.workflow.definition.sentinel {
+            return Ok(Some(sentinel.clone()));
+        }
+        Ok(self.store.last_confirmed().await?.map(|op| op.wire_key.as_str().to_owned()))
+    }
+
+    /// Records that a trusted negative is accepted: from here on it may be sent as if it never had been.
+    pub(crate) async fn accept_negative(&self, known: Known) -> Result<(), StoreError> {
+        let evidence = NewEvidence {
+            class: "negative",
+            source: "look-up".into(),
+            detail: "not found after every bound had passed: no send so far did or will create it".into(),
+        };
+        self.record(known, Event::TrustedNegative, evidence, None).await
+    }
+
+    /// Hands the operation over to its owner.
+    pub(crate) async fn hand_over(&self, known: Known, reason: Reason) -> Result<(), StoreError> {
+        let evidence = NewEvidence {
+            class: "handed_over",
+            source: "engine".into(),
+            detail: reason.code().into(),
+        };
+        self.write(known, Event::OpenException, evidence, None, Some(reason)).await
+    }
+
+    /// T3: records what was learnt and the state that it leads to.
+    pub(crate) async fn record(
+        &self,
+        known: Known,
+        event: Event,
+        evidence: NewEvidence,
+        external_ref: Option<String>,
+    ) -> Result<(), StoreError> {
+        let reason = (event == Event::Conflict).then_some(Reason::Conflict);
+        self.write(known, event, evidence, external_ref, reason).await
+    }
+
+    /// Writes until it is durable: evidence must not be lost to another writer or to a store that is full for a while.
+    async fn write(
+        &self,
+        mut known: Known,
+        mut event: Event,
+        evidence: NewEvidence,
+        mut external_ref: Option<String>,
+        mut reason: Option<Reason>,
+    ) -> Result<(), StoreError> {
+        for _ in 0..TRIES {
+            let Ok(state) = next(known.operation.state, event) else {
+                // Somebody has ended it meanwhile; what was learnt is logged, and nothing is rewritten.
+                tracing::warn!(operation = %known.operation.key, class = evidence.class, detail = %evidence.detail, "late evidence");
+                return Ok(());
+            };
+            let finding = self.finding(&known.operation, state, &evidence, external_ref.clone(), reason);
+            match self.store.find(finding).await {
+                Ok(Written::Done) => return Ok(()),
+                Ok(Written::RefTaken) => {
+                    (event, external_ref, reason) = (Event::Conflict, None, Some(Reason::Conflict));
+                }
+                Ok(Written::Stale) => {
+                    let Some(dossier) = self.store.dossier(known.operation.key.clone()).await? else { return Ok(()) };
+                    known = Known::from(dossier);
+                }
+                Err(StoreError::Transient(why)) => {
+                    tracing::warn!(%why, "evidence is kept in memory until the store takes it");
+                    tokio::time::sleep(self.workflow.definition.policy.first_pause).await;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Err(StoreError::Unknown("evidence could not be written for too long".into()))
+    }
+
+    fn finding(
+        &self,
+        operation: &Operation,
+        state: State,
+        evidence: &NewEvidence,
+        external_ref: Option<String>,
+        reason: Option<Reason>,
+    ) -> Finding {
+        let policy = &self.workflow.definition.policy;
+        let looked = evidence.source == "look-up";
+        let failures = if looked { operation.checks + 1 } else { operation.sends.max(1) };
+        let pause = match (&self.workflow.recovery.lookup, looked) {
+            (Some(rule), true) => policy.pause(failures).max(rule.lag),
+            _ => policy.pause(failures),
+        };
+        Finding {
+            key: operation.key.clone(),
+            version: operation.version,
+            state,
+            evidence: evidence.clone(),
+            // A negative that was accepted needs no further pause.
+            not_before: self.store.now().after(if evidence.class == "negative" { Default::default() } else { pause }),
+            external_ref,
+            counts_check: looked,
+            exception: reason.map(|reason| self.exception(operation, reason)),
+        }
+    }
+
+    /// The case for the owner: what is known, what to look for, and until when the key still works.
+    pub(crate) fn exception(&self, operation: &Operation, reason: Reason) -> NewException {
+        let def = &self.workflow.definition;
+        let replay = self.workflow.recovery.replay.as_ref();
+        NewException {
+            reason,
+            owner: def.owner.clone(),
+            deadline: self.store.now().after(def.deadline),
+            escalate_to: def.escalate_to.clone(),
+            facts: crate::explain::facts(operation, reason),
+            lookup: crate::explain::lookup_by_hand(operation, def),
+            key_lapses: replay.zip(operation.first_intent).map(|(replay, at)| at.after(replay.safe_for)),
+        }
+    }
+}
+
+fn learn_from_matches(matches: &[Record], operation: &Operation) -> Learnt {
+    let sent: Value = serde_json::from_str(&operation.frozen.body).unwrap_or_default();
+    let [record] = matches else {
+        let ids: Vec<&str> = matches.iter().map(|record| record.id.as_str()).collect();
+        return Learnt::new(Event::Conflict, "conflict", format!("several records match: {}", ids.join(", ")));
+    };
+    match ownership(record, &sent) {
+        Ownership::Ours | Ownership::UnclaimedSame => Learnt::confirmed(record, "was found"),
+        Ownership::NotOurs(why) => Learnt::new(Event::Conflict, "conflict", format!("{}: {why}", record.id)),
+    }
+}

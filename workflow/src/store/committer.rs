@@ -1,0 +1,225 @@
+//! One task that owns the connection and commits everything that waits as one transaction.
+
+use super::open::{classify, Opened};
+use super::StoreError;
+use crate::clock::{Clock, Timestamp};
+use rusqlite::{Connection, ErrorCode};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+
+/// Calls that may wait for the committer; more callers wait before they get in.
+const QUEUE: usize = 1024;
+/// Calls that share one commit.
+const GROUP: usize = 256;
+/// The pause before a busy file is tried again, and how often it is.
+const BUSY_PAUSE: Duration = Duration::from_millis(5);
+const BUSY_TRIES: u32 = 2_000;
+
+/// The handle to the committer's task.
+pub(super) struct Committer {
+    jobs: mpsc::Sender<Box<dyn Job>>,
+    high_water: Arc<AtomicI64>,
+    clock: Clock,
+}
+
+/// A call that waits. It may be run more than once: only the run that is committed counts.
+trait Job: Send {
+    fn writes(&self) -> bool;
+    fn run(&mut self, tx: &Connection, now: Timestamp) -> rusqlite::Result<()>;
+    fn done(self: Box<Self>, outcome: Result<(), StoreError>);
+}
+
+struct Call<T, F> {
+    writes: bool,
+    work: F,
+    value: Option<T>,
+    reply: oneshot::Sender<Result<T, StoreError>>,
+}
+
+impl<T: Send, F: FnMut(&Connection, Timestamp) -> rusqlite::Result<T> + Send> Job for Call<T, F> {
+    fn writes(&self) -> bool {
+        self.writes
+    }
+
+    fn run(&mut self, tx: &Connection, now: Timestamp) -> rusqlite::Result<()> {
+        self.value = Some((self.work)(tx, now)?);
+        Ok(())
+    }
+
+    fn done(self: Box<Self>, outcome: Result<(), StoreError>) {
+        let value = self.value;
+        let answer = outcome.map(|()| value.expect("a committed call has run"));
+        // Whoever asked may have gone; what is committed stays committed.
+        let _ = self.reply.send(answer);
+    }
+}
+
+impl Committer {
+    pub(super) fn start(opened: Opened, clock: Clock) -> Committer {
+        let (jobs, waiting) = mpsc::channel(QUEUE);
+        let high_water = Arc::new(AtomicI64::new(opened.high_water.0));
+        let committer = Committer { jobs, high_water: high_water.clone(), clock: clock.clone() };
+        tokio::spawn(commit_groups(opened.connection, waiting, high_water, clock));
+        committer
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        store_time(&self.clock, &self.high_water)
+    }
+
+    /// Runs `work` in a transaction and returns when its commit is durable.
+    pub(super) async fn write<T: Send + 'static>(
+        &self,
+        work: impl FnMut(&Connection, Timestamp) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.run(true, work).await
+    }
+
+    /// Runs `work`, which only reads, and returns what it saw at one instant.
+    pub(super) async fn read<T: Send + 'static>(
+        &self,
+        mut work: impl FnMut(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.run(false, move |tx, _| work(tx)).await
+    }
+
+    async fn run<T: Send + 'static>(
+        &self,
+        writes: bool,
+        work: impl FnMut(&Connection, Timestamp) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        let stopped = || StoreError::Unknown("the store has stopped after a failed commit".into());
+        self.jobs.send(Box::new(Call { writes, work, value: None, reply })).await.map_err(|_| stopped())?;
+        answer.await.map_err(|_| stopped())?
+    }
+}
+
+/// The later of the clock and the high-water mark, which it raises.
+fn store_time(clock: &Clock, high_water: &AtomicI64) -> Timestamp {
+    let now = clock.now().0;
+    Timestamp(high_water.fetch_max(now, Ordering::Relaxed).max(now))
+}
+
+async fn commit_groups(
+    mut connection: Connection,
+    mut waiting: mpsc::Receiver<Box<dyn Job>>,
+    high_water: Arc<AtomicI64>,
+    clock: Clock,
+) {
+    while let Some(first) = waiting.recv().await {
+        let mut group = vec![first];
+        while group.len() < GROUP
+            && let Ok(job) = waiting.try_recv()
+        {
+            group.push(job);
+        }
+        let mut tries = 0;
+        loop {
+            let now = store_time(&clock, &high_water);
+            let (back, mut rest, outcome) = on_blocking_thread(connection, group, now).await;
+            connection = back;
+            match outcome {
+                Ok(()) => {
+                    rest.into_iter().for_each(|job| job.done(Ok(())));
+                    break;
+                }
+                Err(Failure::Busy) if tries < BUSY_TRIES => {
+                    tries += 1;
+                    group = rest;
+                    tokio::time::sleep(BUSY_PAUSE).await;
+                }
+                // One call's failure must not fail its neighbours: each runs alone.
+                Err(Failure::Error(StoreError::Transient(_))) if rest.len() > 1 => {
+                    let others = rest.split_off(1);
+                    let (back, alone, outcome) = on_blocking_thread(connection, rest, now).await;
+                    connection = back;
+                    let answer = outcome.map_err(Failure::into_error);
+                    alone.into_iter().for_each(|job| job.done(answer.clone()));
+                    group = others;
+                }
+                Err(failure) => {
+                    let error = failure.into_error();
+                    rest.into_iter().for_each(|job| job.done(Err(error.clone())));
+                    if !matches!(error, StoreError::Transient(_)) {
+                        // What is durable is not known any more: only a fresh start can tell.
+                        return;
+                    }
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// Why a group was not committed.
+enum Failure {
+    /// Another connection writes.
+    Busy,
+    /// Anything else.
+    Error(StoreError),
+}
+
+impl Failure {
+    fn into_error(self) -> StoreError {
+        match self {
+            Failure::Busy => StoreError::Transient("another process keeps the store locked".into()),
+            Failure::Error(error) => error,
+        }
+    }
+}
+
+type Group = Vec<Box<dyn Job>>;
+
+async fn on_blocking_thread(
+    connection: Connection,
+    mut group: Group,
+    now: Timestamp,
+) -> (Connection, Group, Result<(), Failure>) {
+    // The simulator runs blocking work in line and calls that deprecated.
+    #[cfg_attr(madsim, expect(deprecated, reason = "it runs in line there, which is what is wanted"))]
+    let task = tokio::task::spawn_blocking(move || {
+        let outcome = commit(&connection, &mut group, now);
+        (connection, group, outcome)
+    });
+    task.await.expect("a store call does not panic")
+}
+
+fn commit(db: &Connection, group: &mut Group, now: Timestamp) -> Result<(), Failure> {
+    let run = |sql: &str| db.prepare_cached(sql)?.execute([]);
+    let writes = group.iter().any(|job| job.writes());
+    run(if writes { "begin immediate" } else { "begin" }).map_err(|e| failure(&e, false))?;
+    let worked = group.iter_mut().try_for_each(|job| job.run(db, now)).and_then(|()| {
+        if writes {
+            let sql = "update meta set high_water = ?1 where high_water < ?1";
+            db.prepare_cached(sql)?.execute([now.0])?;
+        }
+        Ok(())
+    });
+    if let Err(error) = worked {
+        roll_back(db);
+        return Err(failure(&error, false));
+    }
+    run("commit").map(|_| ()).map_err(|error| {
+        roll_back(db);
+        failure(&error, true)
+    })
+}
+
+/// Some errors have rolled back already; then there is nothing to do.
+fn roll_back(db: &Connection) {
+    if !db.is_autocommit()
+        && let Err(error) = db.execute_batch("rollback")
+    {
+        tracing::error!(%error, "rollback failed");
+    }
+}
+
+fn failure(error: &rusqlite::Error, committing: bool) -> Failure {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Failure::Busy,
+        _ => Failure::Error(classify(error, committing)),
+    }
+}

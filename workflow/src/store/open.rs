@@ -1,0 +1,157 @@
+//! Opening a store: settings that durability rests on, the schema, and the checkpoint before anything is believed.
+
+use super::StoreError;
+use crate::clock::{Clock, Timestamp};
+use crate::mutant::{Mistake, Mutant};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+use std::time::Duration;
+
+/// The version of the schema that this code reads and writes.
+pub const SCHEMA_VERSION: i64 = 1;
+/// Marks the file as ours ("wfid"), so that another program's database is not written to.
+const APPLICATION_ID: i64 = 0x7766_6964;
+
+const SCHEMA: &str = "
+create table meta(id integer primary key check(id = 1), high_water integer not null) strict;
+insert into meta values(1, 0);
+create table delivery(source text not null, delivery_id text not null, operation text, outcome text not null,
+  digest text not null, received integer not null, primary key(source, delivery_id)) strict, without rowid;
+create table operation(key text primary key, state text not null, wire_key text not null, fingerprint text not null,
+  frozen text not null, generation integer not null, version integer not null, sends integer not null,
+  checks integer not null, first_intent integer, last_possible_send integer, not_before integer not null,
+  external_ref text, open integer not null, created integer not null, updated integer not null)
+  strict, without rowid;
+create index operation_open on operation(open) where open = 1;
+create table attempt(operation text not null, n integer not null, wire_key text not null, digest text not null,
+  intent_at integer not null, send_not_after integer not null, licence text not null,
+  primary key(operation, n)) strict, without rowid;
+create table evidence(operation text not null, n integer not null, class text not null, observed integer not null,
+  source text not null, detail text not null, primary key(operation, n)) strict, without rowid;
+create table external_ref(ref text primary key, operation text not null, linked integer not null)
+  strict, without rowid;
+create table exception(id integer primary key, operation text not null, reason text not null, owner text not null,
+  deadline integer not null, escalate_to text not null, opened integer not null, facts text not null,
+  lookup text not null, key_lapses integer, closed integer, decision text, decided_by text, decided_why text) strict;
+create index exception_open on exception(deadline) where closed is null;
+create table alert(id integer primary key, operation text not null, kind text not null, owner text not null,
+  raised integer not null) strict;
+";
+
+/// An open connection, its settings checked and everything visible in it durable.
+pub(super) struct Opened {
+    pub(super) connection: Connection,
+    pub(super) high_water: Timestamp,
+}
+
+pub(super) fn open(path: &str, clock: &Clock, mutant: Mutant) -> Result<Opened, StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_URI
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(|e| classify_open(path, e))?;
+    let high_water = prepare(&connection, clock, mutant).map_err(|e| match e {
+        OpenError::Sql(e) => classify_open(path, e),
+        OpenError::Refused(why) => StoreError::Unusable(format!("{path}: {why}")),
+    })?;
+    Ok(Opened { connection, high_water })
+}
+
+enum OpenError {
+    Sql(rusqlite::Error),
+    Refused(String),
+}
+
+impl From<rusqlite::Error> for OpenError {
+    fn from(error: rusqlite::Error) -> Self {
+        OpenError::Sql(error)
+    }
+}
+
+fn prepare(db: &Connection, clock: &Clock, mutant: Mutant) -> Result<Timestamp, OpenError> {
+    // A busy file is waited for by sleeping asynchronously, never inside SQLite.
+    db.busy_timeout(Duration::ZERO)?;
+    db.set_prepared_statement_cache_capacity(32);
+    let version: i64 = db.query_row("pragma user_version", [], |row| row.get(0))?;
+    match version {
+        0 => create(db, clock)?,
+        SCHEMA_VERSION => check_ours(db)?,
+        newer => {
+            return Err(OpenError::Refused(format!(
+                "the store was written by a newer version (schema {newer}, this program knows {SCHEMA_VERSION})\n  \
+                 help: run the version that wrote it; nothing was changed"
+            )));
+        }
+    }
+    // FULL is SQLite's own default and is not stored in the file: say it where a build could have changed it.
+    let sync = if mutant.is(Mistake::SkipFsync) { "off" } else { "full" };
+    if sync != "full" || cfg!(not(madsim)) {
+        db.execute_batch(&format!("pragma synchronous = {sync}"))?;
+    }
+    // After a process died at the sync of its log, a commit can be visible here that a power cut would still take away.
+    // A checkpoint makes what is visible durable, so that nothing is built on sand.
+    if !mutant.is(Mistake::NoCheckpointAfterOpen) {
+        db.query_row("pragma wal_checkpoint(passive)", [], |_| Ok(()))?;
+    }
+    let high_water: i64 = db.query_row("select high_water from meta", [], |row| row.get(0))?;
+    Ok(Timestamp(high_water))
+}
+
+fn create(db: &Connection, clock: &Clock) -> Result<(), OpenError> {
+    let objects: i64 = db.query_row("select count(*) from sqlite_master", [], |row| row.get(0))?;
+    if objects > 0 {
+        return Err(OpenError::Refused(
+            "the file is a database of something else\n  help: name another file; nothing was changed".into(),
+        ));
+    }
+    let mode: String = db.query_row("pragma journal_mode = wal", [], |row| row.get(0))?;
+    if mode != "wal" {
+        return Err(OpenError::Refused(format!(
+            "the file system does not support SQLite's write-ahead log (journal mode is {mode})"
+        )));
+    }
+    let now = clock.now().0;
+    db.execute_batch(&format!(
+        "begin immediate; {SCHEMA} update meta set high_water = {now};
+         pragma application_id = {APPLICATION_ID}; pragma user_version = {SCHEMA_VERSION}; commit;"
+    ))?;
+    Ok(())
+}
+
+fn check_ours(db: &Connection) -> Result<(), OpenError> {
+    let id: i64 = db.query_row("pragma application_id", [], |row| row.get(0))?;
+    if id == APPLICATION_ID {
+        return Ok(());
+    }
+    Err(OpenError::Refused("the file is a database of something else\n  help: name another file".into()))
+}
+
+fn classify_open(path: &str, error: rusqlite::Error) -> StoreError {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
+            StoreError::Unusable(format!(
+                "{path}: the store file cannot be opened for writing: {error}\n  \
+                 help: check that the folder exists and that this user may write to it"
+            ))
+        }
+        _ => match classify(&error, false) {
+            StoreError::Corrupt(why) => StoreError::Corrupt(format!("{path}: {why}")),
+            other => other,
+        },
+    }
+}
+
+/// What a failed statement means: `committing` when it was the commit itself.
+pub(super) fn classify(error: &rusqlite::Error, committing: bool) -> StoreError {
+    let text = error.to_string();
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreError::Corrupt(text),
+        // A full disk is met by a write, and the transaction is rolled back.
+        Some(ErrorCode::DiskFull | ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            StoreError::Transient(text)
+        }
+        Some(ErrorCode::ReadOnly | ErrorCode::OutOfMemory | ErrorCode::CannotOpen) if !committing => {
+            StoreError::Transient(text)
+        }
+        _ => StoreError::Unknown(text),
+    }
+}

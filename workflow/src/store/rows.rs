@@ -1,0 +1,185 @@
+//! Reading: rows to types.
+
+use super::{Attempt, Dossier, Evidence, Exception, Operation, StoreError};
+use crate::clock::Timestamp;
+use crate::operation::{Fingerprint, FrozenRequest, OperationKey, WireKey};
+use crate::state::State;
+use rusqlite::{Connection, OptionalExtension as _, Row};
+
+const OPERATION: &str = "select key, state, wire_key, fingerprint, frozen, generation, version, sends, checks,
+  first_intent, last_possible_send, not_before, external_ref from operation";
+
+const EXCEPTION: &str = "select e.id, e.operation, e.reason, e.owner, e.deadline, e.escalate_to, e.opened, e.facts,
+  e.lookup, e.key_lapses, o.version, o.sends from exception e join operation o on o.key = e.operation
+  where e.closed is null";
+
+/// A stored value that this code could not have written.
+fn garbled(column: usize, what: &str, text: &str) -> rusqlite::Error {
+    let error = format!("unreadable {what}: {text:?}");
+    rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, error.into())
+}
+
+pub(super) fn state_at(row: &Row<'_>, column: usize) -> rusqlite::Result<State> {
+    let text: &str = row.get_ref(column)?.as_str()?;
+    State::parse(text).ok_or_else(|| garbled(column, "state", text))
+}
+
+fn time_at(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Timestamp>> {
+    Ok(row.get::<_, Option<i64>>(column)?.map(Timestamp))
+}
+
+fn operation(row: &Row<'_>) -> rusqlite::Result<Operation> {
+    let frozen = row.get_ref(4)?.as_str()?;
+    Ok(Operation {
+        key: OperationKey::from_printed(row.get::<_, String>(0)?),
+        state: state_at(row, 1)?,
+        wire_key: WireKey::from_stored(row.get::<_, String>(2)?),
+        fingerprint: Fingerprint::from_stored(row.get::<_, String>(3)?),
+        frozen: FrozenRequest::from_stored(frozen).map_err(|_| garbled(4, "request", frozen))?,
+        generation: row.get(5)?,
+        version: row.get(6)?,
+        sends: row.get(7)?,
+        checks: row.get(8)?,
+        first_intent: time_at(row, 9)?,
+        last_possible_send: time_at(row, 10)?,
+        not_before: Timestamp(row.get(11)?),
+        external_ref: row.get(12)?,
+    })
+}
+
+fn exception(row: &Row<'_>) -> rusqlite::Result<Exception> {
+    Ok(Exception {
+        id: row.get(0)?,
+        operation: row.get(1)?,
+        reason: row.get(2)?,
+        owner: row.get(3)?,
+        deadline: Timestamp(row.get(4)?),
+        escalate_to: row.get(5)?,
+        opened: Timestamp(row.get(6)?),
+        facts: row.get(7)?,
+        lookup: row.get(8)?,
+        key_lapses: time_at(row, 9)?,
+        version: row.get(10)?,
+        sends: row.get(11)?,
+    })
+}
+
+fn attempt(row: &Row<'_>) -> rusqlite::Result<Attempt> {
+    Ok(Attempt {
+        n: row.get(1)?,
+        wire_key: row.get(2)?,
+        digest: row.get(3)?,
+        intent_at: Timestamp(row.get(4)?),
+        send_not_after: Timestamp(row.get(5)?),
+        licence: row.get(6)?,
+    })
+}
+
+fn evidence(row: &Row<'_>) -> rusqlite::Result<Evidence> {
+    Ok(Evidence {
+        n: row.get(1)?,
+        class: row.get(2)?,
+        observed: Timestamp(row.get(3)?),
+        source: row.get(4)?,
+        detail: row.get(5)?,
+    })
+}
+
+const ATTEMPT: &str = "select operation, n, wire_key, digest, intent_at, send_not_after, licence from attempt";
+const EVIDENCE: &str = "select operation, n, class, observed, source, detail from evidence";
+
+fn list<T>(
+    db: &Connection,
+    sql: &str,
+    params: impl rusqlite::Params,
+    read: fn(&Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<Vec<T>> {
+    db.prepare_cached(sql)?.query_map(params, read)?.collect()
+}
+
+pub(super) fn open_operations(db: &Connection) -> rusqlite::Result<Vec<Operation>> {
+    list(db, &format!("{OPERATION} where open = 1 order by key"), [], operation)
+}
+
+pub(super) fn dossier(db: &Connection, key: &OperationKey) -> rusqlite::Result<Option<Dossier>> {
+    let key = key.as_str();
+    let found = db.prepare_cached(&format!("{OPERATION} where key = ?1"))?.query_row([key], operation).optional()?;
+    let Some(operation) = found else { return Ok(None) };
+    Ok(Some(Dossier {
+        operation,
+        attempts: list(db, &format!("{ATTEMPT} where operation = ?1 order by n"), [key], attempt)?,
+        evidence: list(db, &format!("{EVIDENCE} where operation = ?1 order by n"), [key], evidence)?,
+        exceptions: list(db, &format!("{EXCEPTION} and e.operation = ?1 order by e.id"), [key], exception)?,
+    }))
+}
+
+pub(super) fn exceptions(db: &Connection, limit: u32) -> rusqlite::Result<Vec<Exception>> {
+    list(db, &format!("{EXCEPTION} order by e.deadline, e.id limit ?1"), [limit], exception)
+}
+
+pub(super) fn last_confirmed(db: &Connection) -> rusqlite::Result<Option<Operation>> {
+    let sql = format!(
+        "{OPERATION} where key = (select operation from external_ref order by linked desc, ref desc limit 1)"
+    );
+    db.prepare_cached(&sql)?.query_row([], operation).optional()
+}
+
+/// One stored delivery.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredDelivery {
+    /// Who delivered.
+    pub source: String,
+    /// The source's id.
+    pub delivery_id: String,
+    /// The operation that it belongs to; none for a recorded refusal.
+    pub operation: Option<String>,
+    /// `new`, `same`, `changed`, or why it was refused.
+    pub outcome: String,
+}
+
+/// Everything that a store holds, for whoever has to judge it as a whole.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Contents {
+    /// Every delivery.
+    pub deliveries: Vec<StoredDelivery>,
+    /// Every operation.
+    pub operations: Vec<Operation>,
+    /// Every attempt with its operation.
+    pub attempts: Vec<(String, Attempt)>,
+    /// Every piece of evidence with its operation.
+    pub evidence: Vec<(String, Evidence)>,
+    /// Every open exception.
+    pub exceptions: Vec<Exception>,
+    /// Every alert: operation, kind, owner.
+    pub alerts: Vec<(String, String, String)>,
+}
+
+/// Reads a whole store through a connection that is open already, without changing anything.
+///
+/// # Errors
+/// When the file is no store, or cannot be read.
+pub fn read_all(db: &Connection) -> Result<Contents, StoreError> {
+    read_tables(db).map_err(|e| super::open::classify(&e, false))
+}
+
+fn read_tables(db: &Connection) -> rusqlite::Result<Contents> {
+    let delivery = |row: &Row<'_>| {
+        Ok(StoredDelivery {
+            source: row.get(0)?,
+            delivery_id: row.get(1)?,
+            operation: row.get(2)?,
+            outcome: row.get(3)?,
+        })
+    };
+    let sql = "select source, delivery_id, operation, outcome from delivery order by source, delivery_id";
+    Ok(Contents {
+        deliveries: list(db, sql, [], delivery)?,
+        operations: list(db, &format!("{OPERATION} order by key"), [], operation)?,
+        attempts: list(db, &format!("{ATTEMPT} order by operation, n"), [], |row| Ok((row.get(0)?, attempt(row)?)))?,
+        evidence: list(db, &format!("{EVIDENCE} order by operation, n"), [], |row| Ok((row.get(0)?, evidence(row)?)))?,
+        exceptions: list(db, &format!("{EXCEPTION} order by e.id"), [], exception)?,
+        alerts: list(db, "select operation, kind, owner from alert order by id", [], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+        })?,
+    })
+}
