@@ -1,8 +1,8 @@
 //! A contract: what is known of one operation of one external system, checked when it is read.
 //!
-//! A contract is data, one TOML file for each system and operation. Every omitted field is *unknown*, and unknown
-//! always derives to the most conservative behaviour (see [`crate::recovery`]). No text of a contract permits
-//! anything by itself.
+//! A contract is data, one TOML file for each system and operation. Every omitted field is *unknown*, and
+//! unknown always derives to the most conservative behaviour (see [`mod@crate::recovery`]). No text of a
+//! contract permits anything by itself.
 
 mod catalogue;
 mod check;
@@ -94,8 +94,8 @@ pub struct Revision {
     pub as_of: String,
     /// Where the facts were found.
     pub sources: Vec<String>,
-    /// How good the evidence is, by the path of a field (`dedup_key.retention`); a path covers what is below it,
-    /// and the longest path counts. Items of a list are named by what they are: `lookup.external_ref`.
+    /// How good the evidence is, by the path of a field (`dedup_key.retention`); a path covers what is below
+    /// it, and the longest path counts. Items of a list are named by what they are: `lookup.external_ref`.
     pub evidence: BTreeMap<String, Grade>,
 }
 
@@ -184,7 +184,8 @@ pub enum Enumerate {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TimeBounds {
-    /// How long after its last possible send an abandoned request may still take effect; almost never documented.
+    /// How long after its last possible send an abandoned request may still take effect; almost never
+    /// documented.
     pub late_commit_bound: Bound,
     /// How far the destination's clock may be off; only ever widens the assumed skew.
     pub clock_skew_margin: Bound,
@@ -301,8 +302,8 @@ impl Contract {
 
     /// SHA-256 of the canonical form, in hexadecimal: the same for two texts that declare the same.
     ///
-    /// The canonical form is TOML with sorted keys in which unknown fields are left out, so a schema that learns a
-    /// new field does not change it.
+    /// The canonical form is TOML with sorted keys in which unknown fields are left out, so a schema that
+    /// learns a new field does not change it.
     pub fn digest(&self) -> String {
         let form = weaken::known_tree(self).to_string();
         data_encoding::HEXLOWER.encode(&Sha256::digest(form))
@@ -316,10 +317,10 @@ impl Contract {
 
     /// Every contract that knows one thing less, with the path of what it does not know.
     ///
-    /// Each leaf of the declaration is made unknown and each item of a list removed, one at a time. Left alone is
-    /// what only ever forbids, for whoever does not know of it is not more careful: the holes of a key, a mismatch
-    /// that executes, a store of keys that fails open, errors that prove nothing, a single write path, and the
-    /// margin for the clock.
+    /// Each leaf of the declaration is made unknown and each item of a list removed, one at a time. Left
+    /// alone is what only ever forbids, for whoever does not know of it is not more careful: the holes of a
+    /// key, a mismatch that executes, a store of keys that fails open, errors that prove nothing, a single
+    /// write path, and the margin for the clock.
     pub fn weakened(&self) -> Vec<(String, Self)> {
         weaken::weakened(self)
     }

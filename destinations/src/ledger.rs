@@ -95,9 +95,9 @@ impl Ledger {
     /// Records one more effect.
     ///
     /// # Panics
-    /// Where it is older than the last one, creates a record that exists, or touches one that does not: only a bug
-    /// can do that.
-    #[cfg_attr(not(feature = "fake"), expect(dead_code, reason = "only the fakes have effects"))]
+    /// Where it is older than the last one, creates a record that exists, or touches one that does not: only
+    /// a bug can do that.
+    #[cfg(any(feature = "fake", test))]
     pub(crate) fn append(
         &mut self,
         at: Millis,

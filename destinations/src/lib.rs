@@ -1,5 +1,5 @@
-//! What is known of external systems: declared contracts, what each permits after a send in doubt, and fakes that
-//! follow them.
+//! What is known of external systems: declared contracts, what each permits after a send in doubt, and fakes
+//! that follow them.
 //!
 //! ```text
 //! contracts/*.toml ──▶ contract ──▶ recovery ──▶ may it be sent again?    (an engine's licence)
@@ -7,24 +7,25 @@
 //!                          └──────▶ fake ───────▶ ledger                   (the truth, in simulation)
 //! ```
 //!
-//! - [`contract`]: a [`Contract`] is data, one TOML file for each system and operation. It is checked when it is read,
-//!   and every omitted field is unknown.
-//! - [`recovery`](mod@recovery): what a contract permits once a send is in doubt, as a pure function of the contract
-//!   and a few printed [`Assumptions`]. Less knowledge never permits more.
-//! - [`ledger`]: every effect of a destination in order, with the request that made it, whatever a workflow believes.
-//! - `fake` (feature `fake`, never in production): a help desk that behaves as a contract declares. Where the contract
-//!   is silent, it does what does most harm.
+//! - [`contract`]: a [`Contract`] is data, one TOML file for each system and operation. It is checked when it
+//!   is read, and every omitted field is unknown.
+//! - [`recovery`](mod@recovery): what a contract permits once a send is in doubt, as a pure function of the
+//!   contract and a few printed [`Assumptions`]. Less knowledge never permits more.
+//! - [`ledger`]: every effect of a destination in order, with the request that made it, whatever a workflow
+//!   believes.
+//! - `fake` (feature `fake`, never in production): a help desk that behaves as a contract declares. Where the
+//!   contract is silent, it does what does most harm.
 //!
-//! All of it is pure: there is no clock, no input or output, no thread, and no chance but a given seed. One type
-//! [`Contract`] has two values in a run: what the workflow was told, and what the destination does. Where they differ,
-//! a destination breaks its promise.
+//! All of it is pure: there is no clock, no input or output, no thread, and no chance but a given seed. One
+//! type [`Contract`] has two values in a run: what the workflow was told, and what the destination does.
+//! Where they differ, a destination breaks its promise.
 //!
 //! ```
 //! use destinations::{Assumptions, Class, Doubt, Ground, named, recovery};
 //! use std::time::Duration;
 //!
 //! let zendesk = named("zendesk_ticket").expect("it comes with the crate");
-//! // What a second request in flight does is not documented: nothing is permitted until somebody attests a bound.
+//! // What a second request in flight does is not documented: no resend until somebody attests a bound.
 //! assert_eq!(recovery(&zendesk, &Assumptions::default()).class(), Class::LookupConfirms);
 //! let attested =
 //!     Assumptions { assumed_late_commit: Some(Duration::from_secs(60)), ..Assumptions::default() };

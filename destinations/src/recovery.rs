@@ -1,8 +1,8 @@
 //! What a contract permits after a send in doubt: a pure derivation, shared by the engine and by its judge.
 //!
-//! Nothing here looks at a clock. Ages are measured by the caller on one clock, the store's, and a licence holds only
-//! for the instant at which they were measured. Every rule is *monotone*: a contract that knows less permits less
-//! (a property test weakens each field of each contract).
+//! Nothing here looks at a clock. Ages are measured by the caller on one clock, the store's, and a licence
+//! holds only for the instant at which they were measured. Every rule is *monotone*: a contract that knows
+//! less permits less (a property test weakens each field of each contract).
 
 mod doubt;
 mod guarantee;
@@ -23,7 +23,8 @@ use std::time::Duration;
 
 /// What is taken for granted about the machines between us and a destination; printed with every guarantee.
 ///
-/// Written as text: `max_transit = "30s"`. A run that breaks one of these (a longer pause, a later commit than attested) proves nothing about a workflow.
+/// Written as text: `max_transit = "30s"`. A run that breaks one of these (a longer pause, a later commit
+/// than attested) proves nothing about a workflow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Assumptions {
@@ -38,13 +39,14 @@ pub struct Assumptions {
     pub clock_skew: Duration,
     /// Whether two clocks meet at our end: several machines without a shared store clock.
     pub two_clocks: bool,
-    /// The longest an abandoned request may still take effect, attested by an operator; it never lets a miss decide.
+    /// The longest an abandoned request may still take effect, attested by an operator; it never lets a miss
+    /// decide.
     #[serde(with = "maybe_span", skip_serializing_if = "Option::is_none")]
     pub assumed_late_commit: Option<Duration>,
     /// Whether an operator attests that the declared identities hold for two requests at once.
     pub attested_atomic: bool,
-    /// The weakest evidence that counts; default [`Grade::Quoted`]: the vendor's own words. What is declared on
-    /// weaker evidence counts as unknown, except where it only forbids.
+    /// The weakest evidence that counts; default [`Grade::Quoted`]: the vendor's own words. What is declared
+    /// on weaker evidence counts as unknown, except where it only forbids.
     pub evidence_floor: Grade,
 }
 
@@ -104,7 +106,8 @@ pub struct Recovery {
 /// For how long the same key and bytes may be sent again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replay {
-    /// How long after the first intent was committed: the retention less the margin. [`Duration::MAX`] = no end.
+    /// How long after the first intent was committed: the retention less the margin. [`Duration::MAX`] = no
+    /// end.
     pub safe_for: Duration,
     /// For how long the destination remembers the key; [`Duration::MAX`] = without end.
     pub retention: Duration,
@@ -123,18 +126,20 @@ pub struct Convergence {
     pub field: String,
     /// For how long it stays taken; never unknown.
     pub permanence: Permanence,
-    /// How long after the first intent it may be sent: the permanence less the margin. [`Duration::MAX`] = no end.
+    /// How long after the first intent it may be sent: the permanence less the margin. [`Duration::MAX`] = no
+    /// end.
     pub safe_for: Duration,
     /// Whether it holds only while nobody else writes the same identity at the same time.
     pub single_writer: bool,
-    /// How long after the last possible send; zero unless `single_writer`: a request that lingers is another writer.
+    /// How long after the last possible send; zero unless `single_writer`: a request that lingers is another
+    /// writer.
     pub wait_between: Duration,
     /// The field in which our own reference is stored, to prove that a found record is ours.
     pub ownership_field: Option<String>,
     /// Whether a conflict says which record exists.
     pub conflict_names_existing: bool,
-    /// Status and code of the conflict, which means *exists*; an empty code is any. `None` where a conflict is no
-    /// error, or is not documented.
+    /// Status and code of the conflict, which means *exists*; an empty code is any. `None` where a conflict
+    /// is no error, or is not documented.
     pub conflict: Option<(u16, String)>,
     /// Whether a resend overwrites what people edited since, so that the record must be read first.
     pub overwrites_later_edits: bool,
@@ -145,8 +150,8 @@ pub struct Convergence {
 pub struct LookupRule {
     /// What is looked for.
     pub by: LookupBy,
-    /// How long after the last possible send a miss decides: late commit + staleness + transit, pause and skew.
-    /// `None`: a miss never decides.
+    /// How long after the last possible send a miss decides: late commit + staleness + transit, pause and
+    /// skew. `None`: a miss never decides.
     pub decides_after: Option<Duration>,
     /// Two passes at least this far apart, where the look-up is eventual; otherwise zero.
     pub lag: Duration,
@@ -156,8 +161,9 @@ pub struct LookupRule {
 
 /// What a contract permits after a send in doubt, under these assumptions.
 ///
-/// The rules are those of *Replay*, *Converge*, *Lookup decides*, *Lookup confirms*, *Owner*, in this order; all need
-/// a durable intent with key, reference and exact bytes, one sender, and clients that do not retry by themselves.
+/// The rules are those of *Replay*, *Converge*, *Lookup decides*, *Lookup confirms*, *Owner*, in this order;
+/// all need a durable intent with key, reference and exact bytes, one sender, and clients that do not retry
+/// by themselves.
 pub fn recovery(contract: &Contract, assumptions: &Assumptions) -> Recovery {
     let known = Known { contract, assumptions };
     Recovery { replay: known.replay(), converge: known.converge(), lookup: known.lookup() }
@@ -206,8 +212,8 @@ impl Known<'_> {
         self.value("time.late_commit_bound", self.contract.time.late_commit_bound).known()
     }
 
-    /// How long after a send the next may follow where two at once do harm. Of two upper bounds, documented and
-    /// attested, both hold, so the smaller counts; with neither there is no such time.
+    /// How long after a send the next may follow where two at once do harm. Of two upper bounds, documented
+    /// and attested, both hold, so the smaller counts; with neither there is no such time.
     fn apart(&self) -> Option<Duration> {
         let bounds = [self.documented_late_commit(), self.assumptions.assumed_late_commit];
         let late = bounds.into_iter().flatten().min()?;
@@ -249,7 +255,8 @@ impl Known<'_> {
         Some(Replay { safe_for, retention, margin, wait_between })
     }
 
-    /// The identity that permits most: no single writer before one, then the longest permanence, then the first.
+    /// The identity that permits most: no single writer before one, then the longest permanence, then the
+    /// first.
     fn converge(&self) -> Option<Convergence> {
         let usable = self.contract.converge.iter().filter_map(|identity| self.convergence(identity));
         usable.reduce(|best, next| {

@@ -123,6 +123,6 @@ pub struct BelievedOperation {
 pub struct BelievedAttempt {
     /// The key or reference that it carries.
     pub key: String,
-    /// The digest of its body, as [`crate::history::digest`] computes it.
-    pub digest: u64,
+    /// SHA-256 of its body, hexadecimal.
+    pub digest: String,
 }

@@ -6,7 +6,7 @@ mod tally;
 pub use tally::{Exploration, Failure, ScenarioTally};
 
 use crate::catalogue::Catalogue;
-use crate::machine::Machine;
+use crate::pipeline::Pipeline;
 use crate::plan::Case;
 use crate::resources::now;
 use crate::seeds::{Seeds, Shard};
@@ -93,7 +93,7 @@ pub enum Notice<'a> {
 /// When the system gives no thread.
 pub fn explore(
     catalogue: &Arc<Catalogue>,
-    machine: Machine,
+    pipeline: Pipeline,
     request: Request,
     interrupted: &AtomicBool,
     tell: &mut dyn FnMut(Notice<'_>),
@@ -111,7 +111,7 @@ pub fn explore(
     };
     let (sender, receiver) = sync_channel(256);
     let jobs = request.jobs;
-    let job = Arc::new(Job::new(Arc::clone(catalogue), machine, request));
+    let job = Arc::new(Job::new(Arc::clone(catalogue), pipeline, request));
     for _ in 0..jobs {
         pool::start(&job, sender.clone());
     }

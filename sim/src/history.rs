@@ -2,6 +2,7 @@
 
 use crate::fault::ExchangeName;
 use serde::Serialize;
+use sha2::Digest as _;
 use siphasher::sip::SipHasher13;
 use std::fmt;
 use std::hash::{Hash, Hasher as _};
@@ -78,8 +79,8 @@ pub enum Kind {
         to: &'static str,
         /// The idempotency key or reference that it carries.
         key: Option<String>,
-        /// A digest of its body.
-        digest: u64,
+        /// SHA-256 of its body, hexadecimal.
+        digest: String,
         /// One line of what it asks.
         summary: String,
     },
@@ -188,11 +189,9 @@ impl Kind {
     }
 }
 
-/// A digest of bytes for events; equal bytes, equal digest.
-pub fn digest(bytes: &[u8]) -> u64 {
-    let mut hasher = SipHasher13::new();
-    hasher.write(bytes);
-    hasher.finish()
+/// SHA-256 of bytes, hexadecimal.
+pub fn digest(bytes: &[u8]) -> String {
+    data_encoding::HEXLOWER.encode(&sha2::Sha256::digest(bytes))
 }
 
 /// The events of a run and their running hash.

@@ -19,12 +19,29 @@
 #![deny(unsafe_code)]
 
 pub mod belief;
+pub mod catalogue;
+#[cfg(madsim)]
+pub mod deskhost;
 pub mod disk;
+pub mod draft;
 pub mod fault;
+#[cfg(madsim)]
+mod field;
 pub mod history;
+pub mod invariants;
+#[cfg(madsim)]
+mod io;
+#[cfg(madsim)]
+mod outside;
+#[cfg(madsim)]
+mod panics;
 pub mod plan;
 pub mod run;
 pub mod scenario;
 pub mod seed;
 pub mod verdict;
 pub mod vfs;
+#[cfg(madsim)]
+mod wire;
+#[cfg(madsim)]
+pub mod world;

@@ -1,7 +1,7 @@
 //! One run, told in full: drawn from its seed, run twice and compared, its tape reduced to what is needed.
 
 use crate::fault::{Fault, FaultTape};
-use crate::machine::{Machine, Ran};
+use crate::pipeline::{Pipeline, Ran};
 use crate::plan::{Case, Plan};
 use crate::run::Options;
 use crate::scenario::Scenario;
@@ -196,7 +196,7 @@ fn violation(judgement: &Judgement, index: usize) -> Option<&Violation> {
 /// # Errors
 /// When no plan can be drawn, the harness fails, or the fault to leave out is not there.
 pub fn replay(
-    machine: Machine,
+    pipeline: Pipeline,
     scenario: &dyn Scenario,
     contract: &Contract,
     question: &Question,
@@ -204,10 +204,10 @@ pub fn replay(
 ) -> Result<Answer, ReplayError> {
     let case = &question.case;
     let mutant = question.mutant.as_deref();
-    let plan = (machine.draft)(scenario, contract, case.seed, mutant, question.kinds.as_deref())
+    let plan = (pipeline.draft)(scenario, contract, case.seed, mutant, question.kinds.as_deref())
         .map_err(|error| ReplayError::Draft(case.clone(), error))?;
     let tries = Tries {
-        machine,
+        pipeline,
         scenario,
         killed_by: killed_by(scenario, mutant),
         options: Options { steps_max: question.steps_max, ..Options::default() },
@@ -256,7 +256,7 @@ struct Reduced {
 
 /// Runs of one case with other tapes.
 struct Tries<'a> {
-    machine: Machine,
+    pipeline: Pipeline,
     scenario: &'a dyn Scenario,
     killed_by: Option<&'static str>,
     options: Options,
@@ -266,7 +266,7 @@ struct Tries<'a> {
 impl Tries<'_> {
     fn run(&self, plan: &Plan, options: &Options) -> Result<Ran, ReplayError> {
         self.watch
-            .during(0, &plan.case, || self.machine.once(self.scenario, plan, options))
+            .during(0, &plan.case, || self.pipeline.once(self.scenario, plan, options))
             .map_err(|error| ReplayError::Harness(plan.case.clone(), error))
     }
 

@@ -25,6 +25,8 @@ impl Default for Options {
 pub enum Moment {
     /// From what a crash left on the disk.
     Crash,
+    /// While the storm lasts, to see whether all has settled.
+    Storm,
     /// After the storm.
     Calm,
     /// At the end.

@@ -16,6 +16,11 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// Any error that a process can end with.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
+/// Reads a belief from a disk image; an error ends the run as a harness error.
+pub type Believes = fn(&DiskImage) -> Result<Belief, BoxError>;
+/// Tells which operation a call serves; none where only its key tells.
+pub type Serves = fn(Seen<'_>) -> Option<String>;
+
 /// The story that a scenario tells, for `list` and for readers.
 #[derive(Clone, Copy, Debug)]
 pub struct Story {
@@ -63,18 +68,21 @@ pub trait Scenario: Send + Sync {
     fn faults(&self, contract: &Contract, workload: &Workload, seed: Seed) -> Vec<Fault>;
     /// One process, from its start to its death. It gets what it may touch.
     fn boot(&self, node: Node) -> BoxFuture<'static, Result<(), BoxError>>;
-    /// What the workflow believes, read from its durable state.
-    ///
-    /// # Errors
-    /// When the image cannot be read; that ends the run as a harness error.
-    fn believes(&self, image: &DiskImage) -> Result<Belief, BoxError>;
-    /// The operation that a call serves, whatever reference it carries. None where only the key tells.
-    fn serves(&self, seen: Seen<'_>) -> Option<String>;
+    /// What the disk holds before the first start; most programs begin with nothing.
+    fn image(&self) -> DiskImage {
+        DiskImage::empty()
+    }
+    /// Reads what the workflow believes from its durable state.
+    fn believes(&self) -> Believes;
+    /// Tells which operation a call serves, whatever reference it carries.
+    fn serves(&self) -> Serves;
     /// A person's decision on an exception, as an HTTP request to the workflow, given the record that the
     /// person found at the destination.
     fn decision(&self, operation: &str, found: Option<&str>, plan: &Plan) -> Option<Decision>;
     /// The longest time in which every request must have ended or be owned, once all is calm, in seconds.
     fn settles_within_s(&self, contract: &Contract) -> u64;
+    /// Sends that one operation may make without a person.
+    fn max_sends(&self) -> u32;
     /// What some seed must reach.
     fn goals(&self) -> Vec<Goal>;
     /// The known mistakes that it can be run with.

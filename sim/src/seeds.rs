@@ -27,7 +27,7 @@ struct Part {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SeedsError {
     /// One part of it is not a seed and not a range.
-    #[error("`{part}` (part {nth} of `{text}`) is not a seed: {why}")]
+    #[error("{} cannot be read: {why}", named(text, part, *nth))]
     Part {
         /// The whole text.
         text: String,
@@ -78,7 +78,7 @@ impl Seeds {
                 None => plain(part.trim()).map_err(wrong)?,
             };
             seeds.push(first, len).map_err(|problem| match problem {
-                Problem::TooMany => wrong("that makes more than 2^64 - 1 seeds".into()),
+                Problem::TooMany => wrong("it holds more than 2^64 - 1 seeds".into()),
                 Problem::Twice(seed) => SeedsError::Twice { text: text.to_owned(), seed },
             })?;
         }
@@ -127,6 +127,11 @@ enum Problem {
     Twice(Seed),
 }
 
+/// A part, and which one it is where there are several.
+fn named(text: &str, part: &str, nth: usize) -> String {
+    if text == part { format!("`{text}`") } else { format!("`{}`, part {nth} of `{text}`,", part.trim()) }
+}
+
 /// A seed that is in both.
 fn shared(a: Part, b: Part) -> Option<Seed> {
     if b.first.wrapping_sub(a.first) < a.len {
@@ -149,7 +154,7 @@ fn plain(part: &str) -> Result<(u64, u64), String> {
         return Err(format!("the range runs backwards; write {high}..{low}"));
     }
     let len = if inclusive { (high - low).checked_add(1) } else { Some(high - low) };
-    len.map(|len| (low, len)).ok_or_else(|| "that makes more than 2^64 - 1 seeds".into())
+    len.map(|len| (low, len)).ok_or_else(|| "it holds more than 2^64 - 1 seeds".into())
 }
 
 /// `5000@COMMIT` or `5000@<hash>`: so many seeds from a base that differs from commit to commit.
@@ -230,6 +235,9 @@ impl std::str::FromStr for Shard {
         let (number, of) = text.split_once('/').ok_or_else(wrong)?;
         let number: u64 = number.parse().map_err(|_| wrong())?;
         let of: u64 = of.parse().map_err(|_| wrong())?;
+        if of == 0 {
+            return Err(wrong());
+        }
         if number == 0 || number > of {
             return Err(format!("`{text}` is not a shard: they are counted from 1/{of} to {of}/{of}"));
         }

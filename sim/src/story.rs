@@ -84,7 +84,7 @@ impl<'a> Tale<'a> {
             let names: Vec<&str> = self.also.iter().map(|id| id.name).collect();
             lines.extend(wrap(&format!("Also violated: {}.", names.join(", ")), 2, WIDTH));
         }
-        for sentence in needed(self.faults, self.violation.is_some()) {
+        for sentence in needed(self.faults, self.violation) {
             lines.extend(wrap(&sentence, 2, WIDTH));
         }
         if let (Some(contract), Some(violation)) = (self.contract, self.violation) {
@@ -101,10 +101,10 @@ fn full_stop(sentence: &str) -> String {
 }
 
 /// What leaving faults out has shown.
-fn needed(faults: &[ToldFault], is_violated: bool) -> Vec<String> {
-    if !is_violated {
+fn needed(faults: &[ToldFault], violation: Option<&Violation>) -> Vec<String> {
+    let Some(violation) = violation else {
         return faults.iter().filter(|fault| !fault.fired).map(never_fired).collect();
-    }
+    };
     if faults.is_empty() {
         return vec!["No fault is needed: this run fails without any.".into()];
     }
@@ -123,8 +123,11 @@ fn needed(faults: &[ToldFault], is_violated: bool) -> Vec<String> {
     for fault in faults {
         sentences.push(match &fault.need {
             Need::Holds => format!("Fault {} is needed: without it, this run holds.", fault.n),
+            Need::Breaks(other) if other == violation.invariant.name => {
+                format!("Fault {} is needed: without it, {other} is violated in another way.", fault.n)
+            }
             Need::Breaks(other) => {
-                format!("Fault {} is needed: without it, this run violates {other} in another way.", fault.n)
+                format!("Fault {} is needed: without it, {other} is violated instead.", fault.n)
             }
             Need::Undecided => format!("Without fault {}, this run hits a limit.", fault.n),
             Need::Untried if !fault.fired => never_fired(fault),
@@ -138,7 +141,7 @@ fn needed(faults: &[ToldFault], is_violated: bool) -> Vec<String> {
 }
 
 fn never_fired(fault: &ToldFault) -> String {
-    format!("Fault {} never struck: {} {}.", fault.n, fault.fault.what, fault.fault.at)
+    format!("Fault {} never struck: {} ({}).", fault.n, fault.fault.what, fault.fault.at)
 }
 
 #[cfg(test)]

@@ -311,7 +311,8 @@ mod tests {
         let zendesk = recovery("zendesk_ticket", Some(90));
         let doubt = facts(State::InDoubt);
         assert!(matches!(step(&doubt, &zendesk, at(20)), Next::Wait(_)), "two may be in flight");
-        let next = step(&doubt, &zendesk, at(101));
+        let wait = zendesk.replay.as_ref().expect("it has a key").wait_between;
+        let next = step(&doubt, &zendesk, at(10).after(wait));
         assert!(matches!(next, Next::Send(licence) if licence.ground() == LicenceGround::Key));
         for seconds in [7_199, 7_200, 7_201, 20_000] {
             let next = step(&doubt, &zendesk, at(seconds));

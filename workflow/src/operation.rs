@@ -135,9 +135,9 @@ pub struct FrozenRequest {
 }
 
 impl FrozenRequest {
-    /// SHA-256 of everything in it, as hexadecimal text.
+    /// SHA-256 of the body, as hexadecimal text.
     pub fn digest(&self) -> String {
-        sha256_hex(self.to_stored().as_bytes())
+        sha256_hex(self.body.as_bytes())
     }
 
     /// The form in which it is stored.

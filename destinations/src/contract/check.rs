@@ -2,6 +2,7 @@
 
 use super::{AfterExpiry, Anchor, Atomic, Bound, Hole, KeyFormat, Retention, RetentionKind, Staleness};
 use super::{Complete, Consistency, Contract, Converge, DedupKey, Grade, Lookup, Permanence};
+use std::time::Duration;
 
 /// A contradiction and where it is.
 pub(super) struct Contradiction {
@@ -116,6 +117,9 @@ fn about_a_key(key: &DedupKey) -> Vec<Rule> {
 fn about_an_identity(all: &[Converge], item: usize) -> Vec<Rule> {
     let this = &all[item];
     let twice = all[..item].iter().any(|other| other.kind == this.kind);
+    // Of several identities the best one counts, so one must be the best.
+    let outlives = this.atomic == Atomic::Sequential
+        && all.iter().any(|other| other.atomic == Atomic::Yes && lasts(other) < lasts(this));
     vec![
         (twice, "kind", format!("`{}` is declared twice", this.kind.word()), "declare each kind once"),
         (
@@ -136,7 +140,22 @@ fn about_an_identity(all: &[Converge], item: usize) -> Vec<Rule> {
             "an identity that nothing enforces has no permanence".to_owned(),
             "say in `atomic` how it is enforced, or leave this out",
         ),
+        (
+            outlives,
+            "permanence",
+            "a sequential identity outlives an atomic one: neither is the better".to_owned(),
+            "declare the one that you rely on",
+        ),
     ]
+}
+
+/// How long an identity stays taken; unknown is not at all.
+fn lasts(identity: &Converge) -> Duration {
+    match identity.permanence {
+        Permanence::WhileRecordExists => Duration::MAX,
+        Permanence::For(period) => period,
+        Permanence::Unknown => Duration::ZERO,
+    }
 }
 
 fn about_a_lookup(all: &[Lookup], item: usize) -> Vec<Rule> {

@@ -193,6 +193,7 @@ fn each_mistake_is_explained_at_its_place() {
         "holes = [ => holes = [\"budget\", ",
         "field = \"external_id\" => field = \"\"",
         "atomic = \"sequential\"\n => ",
+        "permanence = \"30days\" => permanence = \"while_record_exists\"",
         "kind = \"unique_ref\" => kind = \"upsert\"",
         "consistency = \"eventual\" => consistency = \"read_your_writes\"",
         "typical_staleness = \"1s\" => typical_staleness = \"1h\"",

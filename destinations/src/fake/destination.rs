@@ -19,8 +19,8 @@ use std::time::Duration;
 pub struct DeskOptions {
     /// Number of the first ticket: 93 gives `T93`.
     pub first_id: u64,
-    /// How long after its commit a record becomes visible in an eventual look-up, at most; each record draws its own
-    /// lag from the upper half. A declared bound of the look-up is kept.
+    /// How long after its commit a record becomes visible in an eventual look-up, at most; each record draws
+    /// its own lag from the upper half. A declared bound of the look-up is kept.
     pub lag: Duration,
     /// Body fields without which a create is refused with 422.
     pub required: Vec<String>,
@@ -144,6 +144,8 @@ pub(super) struct Write {
     fields: Map<String, Value>,
     facts: RequestFacts,
     slot: Option<Slot>,
+    /// When it arrived.
+    began: Millis,
     /// The record that it met when it arrived, and updates when it commits.
     met: Option<String>,
 }
@@ -196,6 +198,7 @@ impl Desk {
                 reference: desk.stores_reference().then(|| sentinel.clone()),
                 client_id: Some(sentinel.clone()),
                 key: Some(sentinel),
+                began: Millis(0),
                 visible_at: Millis(0),
                 archived: false,
                 sentinel: true,
@@ -216,7 +219,8 @@ impl Desk {
 
     /// Takes a request that would commit at `now + takes`; reads answer at once.
     ///
-    /// Work that is due by `now` commits first. A commit later than the caller waits is simply a long `takes`.
+    /// Work that is due by `now` commits first. A commit later than the caller waits is simply a long
+    /// `takes`.
     ///
     /// # Panics
     /// Where `now` is before an instant seen earlier: only a bug can do that.
@@ -309,7 +313,7 @@ impl Desk {
                 }
             }
         }
-        let mut write = Write { identity, fields, facts, slot, met: None };
+        let mut write = Write { identity, fields, facts, slot, began: self.now, met: None };
         match self.meets(&write, Moment::Begin) {
             None => {}
             Some(Met::Refused(reply)) => return Begun::Reply(reply),
@@ -379,6 +383,7 @@ impl Desk {
             reference: write.identity.reference.clone(),
             client_id: write.identity.client_id.clone(),
             key: write.facts.key.clone(),
+            began: write.began,
             visible_at: self.now.after(self.lag()),
             archived: false,
             sentinel: false,
@@ -407,7 +412,7 @@ impl Desk {
         if let Some(existing) = met_before {
             return Some(Met::Update(existing));
         }
-        let (rule, met) = unique::meets(&self.contract, &self.records, &write.identity, moment)?;
+        let (rule, met) = unique::meets(&self.contract, &self.records, &write.identity, moment, self.now)?;
         let existing = met[0];
         match rule.on_multi_match {
             _ if met.len() == 1 => {}

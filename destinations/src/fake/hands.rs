@@ -44,8 +44,8 @@ impl Desk {
         self.failing = Some((status, executed));
     }
 
-    /// A request in progress comes to nothing, as when the destination crashes before its commit; those that wait for
-    /// it get 503. False where it is not in progress.
+    /// A request in progress comes to nothing, as when the destination crashes before its commit; those that
+    /// wait for it get 503. False where it is not in progress.
     pub fn abandon(&mut self, work: WorkId) -> bool {
         let Some(work) = self.race.take(work) else { return false };
         self.keys.abandon(work.id);

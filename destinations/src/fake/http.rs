@@ -23,12 +23,14 @@ const BY: [LookupBy; 4] = [LookupBy::ExternalRef, LookupBy::ClientId, LookupBy::
 /// What an HTTP request asks.
 ///
 /// - `POST /tickets`: create; `external_id` in the body is the reference;
-/// - `PUT /tickets/{client_id}`: create with an id of our choice, with `If-None-Match: *` only where there is none;
+/// - `PUT /tickets/{client_id}`: create with an id of our choice, with `If-None-Match: *` only where there is
+///   none;
 /// - `PUT /tickets?external_id=…`: create or update by reference;
 /// - `GET /tickets?external_id=…&page=1`: look up (`client_id`, `key`, `q`; without any of them, a scan);
 /// - `GET /tickets/{id}`: read one.
 ///
-/// The key travels as the contract declares: header, body field or query parameter (a directive as a body field).
+/// The key travels as the contract declares: header, body field or query parameter (a directive as a body
+/// field).
 ///
 /// # Errors
 /// The answer to a request that is none of these: 400, 404, 405 or 415.

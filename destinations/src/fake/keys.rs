@@ -99,7 +99,8 @@ impl Keys {
         self.entries.insert(slot, Entry { digest, began: now, state: State::InFlight(work) });
     }
 
-    /// Remembers the answer, where such answers are saved; otherwise forgets the key, unless there is a record.
+    /// Remembers the answer, where such answers are saved; otherwise forgets the key, unless there is a
+    /// record.
     pub(super) fn complete(
         &mut self,
         declared: &DedupKey,

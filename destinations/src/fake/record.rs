@@ -11,6 +11,8 @@ pub(super) struct Record {
     pub(super) reference: Option<String>,
     pub(super) client_id: Option<String>,
     pub(super) key: Option<String>,
+    /// When the request that made it arrived.
+    pub(super) began: Millis,
     /// When an eventual look-up begins to show it.
     pub(super) visible_at: Millis,
     pub(super) archived: bool,

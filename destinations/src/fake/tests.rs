@@ -3,6 +3,7 @@
 mod finding;
 mod identities;
 mod keyed;
+mod sound;
 mod wire;
 
 use super::*;
@@ -108,8 +109,10 @@ fn a_create_commits_after_its_time_and_not_before() {
 fn a_commit_later_than_usual_is_marked_late_and_happens_all_the_same() {
     let mut desk = desk(named("desk_nothing").unwrap());
     working(desk.begin(Millis(0), create(&keyed("k1")), Duration::from_secs(11)));
-    assert_eq!(desk.advance(Millis(11_000)).len(), 1);
-    assert!(desk.ledger().effects()[0].late);
+    working(desk.begin(Millis(0), create(&keyed("k2")), Duration::from_secs(10)));
+    assert_eq!(desk.advance(Millis(11_000)).len(), 2);
+    let late: Vec<bool> = desk.ledger().effects().iter().map(|effect| effect.late).collect();
+    assert_eq!(late, [false, true]);
 }
 
 #[test]
@@ -145,6 +148,17 @@ fn commits_go_by_time_and_then_by_arrival() {
     assert_eq!(order, [quick, slow, also]);
     let keys: Vec<_> = desk.ledger().effects().iter().map(|effect| effect.by.key.clone().unwrap()).collect();
     assert_eq!(keys, ["b", "a", "c"]);
+}
+
+#[test]
+fn one_look_at_the_clock_commits_by_time_too() {
+    let mut desk = desk(named("desk_nothing").unwrap());
+    let slow = working(desk.begin(Millis(0), create(&keyed("a")), Duration::from_millis(300)));
+    let quick = working(desk.begin(Millis(0), create(&keyed("b")), WORK));
+    let order: Vec<WorkId> = desk.advance(Millis(1_000)).into_iter().map(|(id, _)| id).collect();
+    assert_eq!(order, [quick, slow]);
+    let times: Vec<Millis> = desk.ledger().effects().iter().map(|effect| effect.at).collect();
+    assert_eq!(times, [Millis(100), Millis(300)]);
 }
 
 #[test]

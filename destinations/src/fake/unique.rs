@@ -1,7 +1,8 @@
 //! Identities: which existing record a request meets.
 
 use super::record::Record;
-use crate::contract::{Atomic, Contract, Converge, ConvergeKind};
+use crate::contract::{Atomic, Contract, Converge, ConvergeKind, Permanence};
+use crate::ledger::Millis;
 
 /// When an identity is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,13 +25,14 @@ pub(super) struct Identity {
 
 /// The identity that a request violates, and the records that it meets, at this moment.
 ///
-/// An atomic identity is checked at both moments, a sequential one only when the request arrives: two at once pass.
-/// What is only enforced if configured, or is not documented, is not enforced.
+/// An atomic identity is checked at both moments, a sequential one only when the request arrives: two at once
+/// pass. What is only enforced if configured, or is not documented, is not enforced.
 pub(super) fn meets<'a>(
     contract: &'a Contract,
     records: &[Record],
     identity: &Identity,
     moment: Moment,
+    now: Millis,
 ) -> Option<(&'a Converge, Vec<usize>)> {
     contract.converge.iter().filter(|rule| enforced(rule, identity, moment)).find_map(|rule| {
         let wanted = match rule.kind {
@@ -42,9 +44,19 @@ pub(super) fn meets<'a>(
             ConvergeKind::UniqueRef | ConvergeKind::Upsert => record.reference == *wanted,
         };
         wanted.as_ref()?;
-        let met: Vec<usize> = (0..records.len()).filter(|n| same(&records[*n])).collect();
+        let met: Vec<usize> =
+            (0..records.len()).filter(|n| taken(rule, &records[*n], now) && same(&records[*n])).collect();
         (!met.is_empty()).then_some((rule, met))
     })
+}
+
+/// Whether a record still holds its identity: for the declared time after its request arrived, and not at its
+/// end.
+fn taken(rule: &Converge, record: &Record, now: Millis) -> bool {
+    match rule.permanence {
+        Permanence::For(period) => now < record.began.after(period),
+        Permanence::WhileRecordExists | Permanence::Unknown => true,
+    }
 }
 
 fn enforced(rule: &Converge, identity: &Identity, moment: Moment) -> bool {

@@ -3,7 +3,8 @@
 use super::{LookupRule, Recovery};
 use std::time::Duration;
 
-/// What is known, at one instant, of an operation that was sent and is in doubt. All ages are measured on one clock.
+/// What is known, at one instant, of an operation that was sent and is in doubt. All ages are measured on one
+/// clock.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Doubt {
     /// Since the first intent was committed: a lower bound of the first receipt.
@@ -43,12 +44,12 @@ pub enum Ground {
 impl Recovery {
     /// Why the operation may be sent again at this instant; `None` where it must not.
     ///
-    /// - [`Ground::Key`]: same key and bytes, the first intent younger than `safe_for` (at that age it is too late),
-    ///   and the last send at least `wait_between` ago;
-    /// - [`Ground::Identity`]: same identity, the first intent younger than its `safe_for`, and the last send at least
-    ///   its `wait_between` ago;
-    /// - [`Ground::TrustedMiss`]: see [`Recovery::trusted_negative`]. The look-up counts for one send: the next one
-    ///   makes `last_send_age` young again.
+    /// - [`Ground::Key`]: same key and bytes, the first intent younger than `safe_for` (at that age it is too
+    ///   late), and the last send at least `wait_between` ago;
+    /// - [`Ground::Identity`]: same identity, the first intent younger than its `safe_for`, and the last send
+    ///   at least its `wait_between` ago;
+    /// - [`Ground::TrustedMiss`]: see [`Recovery::trusted_negative`]. The look-up counts for one send: the
+    ///   next one makes `last_send_age` young again.
     ///
     /// The first send is no resend and needs none of these: `None` for it too.
     pub fn may_resend(&self, doubt: &Doubt) -> Option<Ground> {
@@ -71,9 +72,9 @@ impl Recovery {
 
     /// Whether "not found" is proof that the operation has no effect and will have none.
     ///
-    /// A miss counts where it read every page, its positive control was found, and it began at least `decides_after`
-    /// after the last possible send. One such miss is enough where the look-up is never stale; otherwise two, at least
-    /// `lag` apart.
+    /// A miss counts where it read every page, its positive control was found, and it began at least
+    /// `decides_after` after the last possible send. One such miss is enough where the look-up is never
+    /// stale; otherwise two, at least `lag` apart.
     pub fn trusted_negative(&self, doubt: &Doubt) -> bool {
         let Some(LookupRule { decides_after: Some(horizon), lag, .. }) = &self.lookup else { return false };
         let began_late_enough = |miss: &Miss| {

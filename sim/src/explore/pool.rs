@@ -4,7 +4,7 @@ use super::{Request, TWICE, WINDOW};
 use crate::catalogue::Catalogue;
 use crate::fault::KINDS;
 use crate::history::{Kind, Nanos};
-use crate::machine::{Machine, Ran};
+use crate::pipeline::{Pipeline, Ran};
 use crate::plan::{Case, Plan};
 use crate::replay::{Difference, difference, told};
 use crate::run::Options;
@@ -20,7 +20,7 @@ use std::time::Duration;
 /// Everything that the threads share.
 pub(super) struct Job {
     catalogue: Arc<Catalogue>,
-    machine: Machine,
+    pipeline: Pipeline,
     pub(super) request: Request,
     pub(super) watch: Watch,
     dispatch: Mutex<Dispatch>,
@@ -71,10 +71,10 @@ pub(super) enum Came {
 }
 
 impl Job {
-    pub(super) fn new(catalogue: Arc<Catalogue>, machine: Machine, request: Request) -> Self {
+    pub(super) fn new(catalogue: Arc<Catalogue>, pipeline: Pipeline, request: Request) -> Self {
         let dispatch = Mutex::new(Dispatch { next: 0, end: request.total() });
         let folded = AtomicU64::new(0);
-        Job { catalogue, machine, request, watch: Watch::default(), dispatch, folded }
+        Job { catalogue, pipeline, request, watch: Watch::default(), dispatch, folded }
     }
 
     /// Ends the handing out; the number of seeds that were handed out.
@@ -136,13 +136,13 @@ impl Job {
         let case = Case { scenario: chosen.name.to_owned(), contract: contract.id.clone(), seed };
         let scenario = &*self.catalogue.scenarios[chosen.scenario];
         let mutant = request.mutant.as_deref();
-        let plan = (self.machine.draft)(scenario, contract, seed, mutant, request.kinds.as_deref());
+        let plan = (self.pipeline.draft)(scenario, contract, seed, mutant, request.kinds.as_deref());
         let plan = match plan {
             Ok(plan) => plan,
             Err(error) => return Outcome::empty(k, case, index, Came::Harness(error)),
         };
         let options = Options { steps_max: request.steps_max, ..Options::default() };
-        self.watch.during(k, &case, || match self.machine.once(scenario, &plan, &options) {
+        self.watch.during(k, &case, || match self.pipeline.once(scenario, &plan, &options) {
             Ok(ran) => {
                 let twice = (k < TWICE).then(|| self.again(scenario, &plan, &options, &ran));
                 Outcome::of(k, index, chosen.killed_by, ran, twice)
@@ -154,7 +154,7 @@ impl Job {
     /// Where a second run differs. It runs on a fresh thread, so that what the first one left in this one shows.
     fn again(&self, scenario: &dyn Scenario, plan: &Plan, options: &Options, ran: &Ran) -> Option<Difference> {
         let second =
-            thread::scope(|scope| scope.spawn(|| self.machine.once(scenario, plan, options)).join());
+            thread::scope(|scope| scope.spawn(|| self.pipeline.once(scenario, plan, options)).join());
         match second {
             Ok(Ok(second)) => difference(ran, &second),
             Ok(Err(error)) => Some(Difference { step: 0, a: "a whole run".into(), b: error }),

@@ -43,6 +43,8 @@ struct Row {
     left: Left,
     line: char,
     right: String,
+    /// Whether it is blamed.
+    mark: &'static str,
 }
 
 /// What stands in the workflow's lane.
@@ -80,11 +82,13 @@ pub(super) fn draw(tale: &Tale<'_>, lanes: &Lanes, steps: &[Step], keys: &KeyNam
         before = *step;
         let event = run.history.event(*step);
         let mut row = row(run, event, lanes, keys, bodies.len() > 1);
-        if blame.last() == Some(step) {
-            row.right = format!("{} ◀ violation", row.right).trim_start().to_owned();
+        row.mark = if blame.last() == Some(step) {
+            "◀ violation"
         } else if blame.contains(step) {
-            row.right = format!("{} ◀", row.right).trim_start().to_owned();
-        }
+            "◀"
+        } else {
+            ""
+        };
         lines.extend(row.lines(&seconds(event.t_ns), time_width));
     }
     let all = run.history.events().len();
@@ -95,9 +99,9 @@ pub(super) fn draw(tale: &Tale<'_>, lanes: &Lanes, steps: &[Step], keys: &KeyNam
 }
 
 /// The different bodies that the told creates carry.
-fn bodies(run: &Run, steps: &[Step]) -> BTreeSet<u64> {
+fn bodies(run: &Run, steps: &[Step]) -> BTreeSet<String> {
     let digest = |step: &Step| match &run.history.event(*step).kind {
-        Kind::Sent { exchange, digest, .. } if exchange.call == Call::Create => Some(*digest),
+        Kind::Sent { exchange, digest, .. } if exchange.call == Call::Create => Some(digest.clone()),
         _ => None,
     };
     steps.iter().filter_map(digest).collect()
@@ -108,6 +112,10 @@ fn seconds(time: Nanos) -> String {
 }
 
 impl Row {
+    fn new(left: Left, line: char, right: String) -> Self {
+        Row { left, line, right, mark: "" }
+    }
+
     fn lines(&self, time: &str, time_width: usize) -> Vec<String> {
         let indent = time_width + 6;
         let left = match &self.left {
@@ -122,7 +130,12 @@ impl Row {
             Left::SendsInVain => vec![arrow("├╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌", "", '╌', "✗   ")],
             Left::GetsNothing => vec![arrow("│   ✗╌╌╌", "", '╌', "")],
         };
-        let right = wrap(&self.right, 0, WIDTH - indent - LANES_WIDTH - 2);
+        let room = WIDTH - indent - LANES_WIDTH - 2;
+        let mut right = wrap(&self.right, 0, room);
+        match right.last_mut() {
+            Some(last) if width(last) + 1 + width(self.mark) <= room => *last = format!("{last} {}", self.mark),
+            _ => right.push(self.mark.to_owned()),
+        }
         let count = left.len().max(right.len()).max(1);
         let row = |n: usize| {
             let time = if n == 0 { format!("  {time:>time_width$} s  ") } else { " ".repeat(indent) };
@@ -148,19 +161,19 @@ fn arrow(from: &str, label: &str, dash: char, to: &str) -> String {
 
 fn row(run: &Run, event: &Event, lanes: &Lanes, keys: &KeyNames, show_body: bool) -> Row {
     let at_desk = event.node == lanes.desk;
-    let says = |text: String| Row { left: Left::Says(text), line: '│', right: String::new() };
+    let says = |text: String| Row::new(Left::Says(text), '│', String::new());
     match &event.kind {
         Kind::Sent { exchange, to, key, digest, summary } if *to == lanes.desk => {
             let mut right = key.as_deref().map_or(String::new(), |key| format!("key {}", keys.short(key)));
             if show_body && exchange.call == Call::Create {
-                right = format!("{right} body {:04x}", digest >> 48).trim_start().to_owned();
+                right = format!("{right} body {}", digest.get(..4).unwrap_or(digest)).trim_start().to_owned();
             }
-            Row { left: Left::Sends(summary.clone()), line: '│', right }
+            Row::new(Left::Sends(without_key(summary, key.as_deref())), '│', right)
         }
         Kind::Sent { exchange, summary, .. } => says(format!("● {}", incoming(exchange, summary))),
         Kind::Received { exchange, status, summary, .. } if is_to_desk(exchange.call) => {
             let label = format!("{status} {summary}");
-            Row { left: Left::Gets(label.trim_end().to_owned()), line: '┤', right: String::new() }
+            Row::new(Left::Gets(label.trim_end().to_owned()), '┤', String::new())
         }
         Kind::Received { exchange, status, .. } | Kind::Answered { exchange, status, .. } if !at_desk => {
             says(format!("● answered {status} to {} {}", exchange.call, exchange.about))
@@ -171,7 +184,7 @@ fn row(run: &Run, event: &Event, lanes: &Lanes, keys: &KeyNames, show_body: bool
         Kind::Effect { about, record, key, late } => {
             let late = if *late { " late," } else { "" };
             let key = key.as_deref().map_or(String::new(), |key| format!(", key {}", keys.short(key)));
-            Row { left: Left::Idle, line: '●', right: format!("{record}{late} for {about}{key}") }
+            Row::new(Left::Idle, '●', format!("{record}{late} for {about}{key}"))
         }
         Kind::Fault { n, words, .. } => fault_row(run, *n, words, at_desk),
         Kind::Journal { words, .. } => says(format!("● journal: {words}")),
@@ -179,8 +192,16 @@ fn row(run: &Run, event: &Event, lanes: &Lanes, keys: &KeyNames, show_body: bool
         Kind::Started { boot } => says(format!("● starts again (boot {boot})")),
         Kind::Killed | Kind::PowerCut | Kind::Paused if !at_desk => says(format!("✗ {}", event.kind)),
         Kind::Person { words, .. } => says(format!("● person: {words}")),
-        kind if at_desk => Row { left: Left::Idle, line: '●', right: kind.to_string() },
+        kind if at_desk => Row::new(Left::Idle, '●', kind.to_string()),
         kind => says(format!("● {kind}")),
+    }
+}
+
+/// The summary without the beginning of the key, which stands beside the arrow.
+fn without_key(summary: &str, key: Option<&str>) -> String {
+    match (summary.rsplit_once(", "), key) {
+        (Some((rest, start)), Some(key)) if key.starts_with(start) => rest.to_owned(),
+        _ => summary.to_owned(),
     }
 }
 
@@ -199,7 +220,7 @@ fn incoming(exchange: &ExchangeName, summary: &str) -> String {
 /// A fault is drawn where it strikes: across the lane, or at the process.
 fn fault_row(run: &Run, n: u32, words: &str, at_desk: bool) -> Row {
     let fault = (n as usize).checked_sub(1).and_then(|index| run.plan.tape.faults().get(index));
-    let beside = |left: Left, line: char| Row { left, line, right: format!("fault {n}: {words}") };
+    let beside = |left: Left, line: char| Row::new(left, line, format!("fault {n}: {words}"));
     let Some(Fault { at, what }) = fault else { return beside(Left::Idle, '│') };
     let call = match at {
         crate::fault::Place::Exchange(name) => Some(name.call),
@@ -207,7 +228,7 @@ fn fault_row(run: &Run, n: u32, words: &str, at_desk: bool) -> Row {
     };
     match what {
         _ if call.is_some_and(|call| !is_to_desk(call)) => {
-            Row { left: Left::Says(format!("✗ {words}")), line: '│', right: format!("fault {n}: {at}") }
+            Row::new(Left::Says(format!("✗ {words}")), '│', format!("fault {n}: {at}"))
         }
         What::Refuse | What::LoseRequest(_) | What::NotApplied(None) => beside(Left::SendsInVain, '│'),
         What::LoseResponse(_) | What::ApplyLate(_) | What::Hang { .. } => beside(Left::GetsNothing, '┤'),
@@ -215,6 +236,6 @@ fn fault_row(run: &Run, n: u32, words: &str, at_desk: bool) -> Row {
             beside(Left::Idle, '✗')
         }
         _ if at_desk => beside(Left::Idle, '✗'),
-        _ => Row { left: Left::Says(format!("✗ {words}")), line: '│', right: format!("fault {n}: {at}") },
+        _ => Row::new(Left::Says(format!("✗ {words}")), '│', format!("fault {n}: {at}")),
     }
 }

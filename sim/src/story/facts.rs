@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Keys up to this length are shown whole.
-const WHOLE: usize = 22;
+const WHOLE: usize = 12;
 /// Of longer ones so many characters are shown.
-const SHORT: usize = 9;
+const SHORT: usize = 8;
 
 /// Short forms of a run's keys that stay apart.
 pub(super) struct KeyNames(BTreeSet<String>);
@@ -51,7 +51,7 @@ impl KeyNames {
 pub(super) fn of_contract(run: &Run, about: &str, contract: &Contract, keys: &KeyNames) -> Vec<String> {
     let mut facts = vec![];
     let creates = creates(run, about);
-    if let [(first_at, Some(first), _), .., (last_at, last, _)] = creates.as_slice() {
+    if let [(first_at, Some(first)), .., (last_at, last)] = creates.as_slice() {
         facts.extend(key_fact(contract, (*first_at, first), (*last_at, last.as_deref()), keys));
     }
     if creates.len() > 1 && contract.dedup_key.is_none() && contract.converge.is_empty() {
@@ -71,13 +71,13 @@ pub(super) fn of_contract(run: &Run, about: &str, contract: &Contract, keys: &Ke
     facts
 }
 
-/// The creates of an operation: when, with which key, with which body.
-fn creates(run: &Run, about: &str) -> Vec<(Nanos, Option<String>, u64)> {
+/// The creates of an operation: when, and with which key.
+fn creates(run: &Run, about: &str) -> Vec<(Nanos, Option<String>)> {
     let create = |event: &crate::history::Event| match &event.kind {
-        Kind::Sent { exchange, key, digest, .. }
+        Kind::Sent { exchange, key, .. }
             if exchange.call == Call::Create && exchange.about == about =>
         {
-            Some((event.t_ns, key.clone(), *digest))
+            Some((event.t_ns, key.clone()))
         }
         _ => None,
     };
@@ -120,7 +120,7 @@ fn look_up_fact(contract: &Contract) -> Option<String> {
     Some(match lookup.max_staleness {
         Staleness::Known(lag) => format!("The contract's look-up may lag {} behind a commit.", span(lag)),
         Staleness::None => "The contract says that its look-up has no bound on its lag.".into(),
-        Staleness::Unknown if lookup.consistency == destinations::Consistency::Strong => {
+        Staleness::Unknown if lookup.consistency == destinations::Consistency::ReadYourWrites => {
             "The contract's look-up sees every commit before it, but no request that is still to come.".into()
         }
         Staleness::Unknown => "The contract does not say how far its look-up may lag.".into(),

@@ -75,9 +75,8 @@ fn is_detail(event: &Event) -> bool {
 /// its arrival, a broken exchange and the fault that broke it.
 fn is_said_by_another(run: &Run, event: &Event) -> bool {
     match &event.kind {
-        Kind::Killed | Kind::PowerCut | Kind::Paused => {
-            let before = event.step.0.checked_sub(2).map(|index| &run.history.events()[index as usize]);
-            before.is_some_and(|b| b.t_ns == event.t_ns && matches!(b.kind, Kind::Fault { .. }))
+        Kind::Killed | Kind::PowerCut | Kind::Paused | Kind::Refused { .. } => {
+            event.cause.is_some_and(|cause| matches!(run.history.event(cause).kind, Kind::Fault { .. }))
         }
         Kind::Answered { exchange, .. } => {
             let received = |e: &Event| matches!(&e.kind, Kind::Received { exchange: x, .. } if x == exchange);

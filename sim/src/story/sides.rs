@@ -66,7 +66,8 @@ fn operation_words(operation: &BelievedOperation, keys: &KeyNames) -> String {
     words += &match count {
         0 => ", never sent".to_owned(),
         1 => format!(", sent once with key {}", sent[0]),
-        n => format!(", sent {n} times with key {}", sent.join(", ")),
+        n if sent.len() == 1 => format!(", sent {n} times with key {}", sent[0]),
+        n => format!(", sent {n} times with keys {}", sent.join(", ")),
     };
     match &operation.waiting {
         Waiting::Person { owner, reason, .. } => words += &format!(", waits for {owner} ({reason})"),

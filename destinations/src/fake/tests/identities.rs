@@ -133,3 +133,13 @@ fn a_condition_protects_and_without_it_the_record_is_overwritten() {
     assert_eq!(send(&mut desk, 300, named_by_client(false)).status, 200);
     assert_eq!(desk.ledger().effects()[1].kind, EffectKind::Updated);
 }
+
+#[test]
+fn an_identity_is_free_at_the_end_of_its_permanence() {
+    let hour = crate::contract::Permanence::For(Duration::from_secs(3_600));
+    for (at, status) in [(3_599_999, 409), (3_600_000, 201)] {
+        let mut desk = with(|rule| rule.permanence = hour);
+        send(&mut desk, 0, create(&keyed("k1")));
+        assert_eq!(send(&mut desk, at, create(&keyed("k2"))).status, status, "at {at}");
+    }
+}

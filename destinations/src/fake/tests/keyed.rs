@@ -51,6 +51,20 @@ fn the_anchor_says_from_when_the_retention_counts() {
 }
 
 #[test]
+fn a_commit_after_its_key_lapsed_does_not_answer_for_the_next_use() {
+    let busy = InFlight::Error { status: 409, code: None, retry_after: Bound::Unknown };
+    let mut desk = desk_with_key(|key| key.in_flight = busy);
+    working(desk.begin(Millis(0), create(&keyed("k1")), Duration::from_millis(TWO_HOURS + 100)));
+    working(desk.begin(Millis(TWO_HOURS), create(&keyed("k1")), Duration::from_millis(500)));
+    let third = at_once(desk.begin(Millis(TWO_HOURS + 200), create(&keyed("k1")), WORK));
+    assert_eq!((third.status, created(&desk)), (409, 1), "the second use is still in flight");
+    desk.advance(Millis(TWO_HOURS + 500));
+    assert_eq!(created(&desk), 2);
+    let replayed = at_once(desk.begin(Millis(TWO_HOURS + 600), create(&keyed("k1")), WORK));
+    assert_eq!(replayed.body["ticket"]["id"], json!("T94"));
+}
+
+#[test]
 fn a_lapsed_key_may_be_rejected() {
     let mut desk = desk_with_key(|key| key.after_expiry = AfterExpiry::Rejected);
     send(&mut desk, 0, create(&keyed("k1")));

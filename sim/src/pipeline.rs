@@ -17,7 +17,7 @@ pub type Draft =
 
 /// What makes a verdict out of a seed. Tests put other functions in.
 #[derive(Clone, Copy)]
-pub struct Machine {
+pub struct Pipeline {
     /// Draws the plan.
     pub draft: Draft,
     /// Runs it.
@@ -35,14 +35,14 @@ pub struct Ran {
     pub judgement: Judgement,
 }
 
-impl Machine {
-    /// The simulated machines; none in a build that cannot simulate.
+impl Pipeline {
+    /// The one of the simulator; none in a build that cannot simulate.
     #[cfg(all(madsim, tokio_unstable))]
     pub fn real() -> Option<Self> {
-        Some(Machine { draft, run: crate::world::run_plan, judge: crate::invariants::judge })
+        Some(Pipeline { draft, run, judge: crate::invariants::judge })
     }
 
-    /// The simulated machines; none in a build that cannot simulate.
+    /// The one of the simulator; none in a build that cannot simulate.
     #[cfg(not(all(madsim, tokio_unstable)))]
     pub fn real() -> Option<Self> {
         None
@@ -73,6 +73,12 @@ fn draft(
     crate::draft::draft(scenario, contract, seed, mutant, kinds).map_err(|error| error.to_string())
 }
 
+#[cfg(all(madsim, tokio_unstable))]
+fn run(scenario: &dyn Scenario, plan: &Plan, options: &Options) -> Run {
+    let Options { steps_max, journal } = *options;
+    crate::world::run_plan(scenario, plan, &crate::world::Options { steps_max, journal })
+}
+
 /// A panic: what it said, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("panic at {place}: {message}")]
@@ -99,11 +105,11 @@ pub fn caught<T>(work: impl FnOnce() -> T) -> Result<T, Panic> {
     let outer = CATCHING.replace(true);
     let done = catch_unwind(AssertUnwindSafe(work));
     CATCHING.set(outer);
-    done.map_err(|_| {
-        take_panic().unwrap_or_else(|| Panic {
-            message: "no message".into(),
-            place: "an unknown place".into(),
-            is_ours: true,
+    done.map_err(|payload| {
+        take_panic().unwrap_or_else(|| {
+            let text = payload.downcast_ref::<String>().map(String::as_str);
+            let message = text.or(payload.downcast_ref::<&str>().copied()).unwrap_or("a value that is no text");
+            Panic { message: message.to_owned(), place: "an unknown place".into(), is_ours: true }
         })
     })
 }
@@ -152,7 +158,7 @@ mod tests {
     fn a_panic_is_a_value_with_its_place() {
         let panic = caught(|| panic!("no such {}", "thing")).unwrap_err();
         assert_eq!(panic.message, "no such thing");
-        assert!(panic.is_ours && panic.place.contains("machine.rs:"), "{panic}");
+        assert!(panic.is_ours && panic.place.contains("pipeline.rs:"), "{panic}");
         assert_eq!(caught(|| 3), Ok(3));
     }
 

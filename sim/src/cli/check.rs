@@ -1,0 +1,186 @@
+//! `check`: in a second, whether contracts are valid, a canary is caught, runs repeat, and a calm run holds.
+
+use super::args::Format;
+use super::{CliError, Context, choose, exit};
+use crate::explore::{Exploration, Request, TWICE, explore};
+use crate::pipeline::Pipeline;
+use crate::plan::Case;
+use crate::report::json::line as json_line;
+use crate::report::text::{Tone, count};
+use crate::run::{Options, Run};
+use crate::scenario::Scenario;
+use crate::seed::Seed;
+use crate::seeds::{Seeds, Shard};
+use crate::verdict::{Fingerprint, InvariantId, Judgement, Verdict, Violation};
+use crate::watch::apart;
+use destinations::Contract;
+use serde::Serialize;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// What one check found.
+#[derive(Serialize)]
+struct Finding {
+    kind: &'static str,
+    check: &'static str,
+    exit: u8,
+    says: String,
+}
+
+pub(super) fn run(cx: &mut Context<'_>) -> Result<u8, CliError> {
+    let mut codes = vec![];
+    for check in [contracts, canary, differing_canary, repeatable, smoke] {
+        let finding = check(cx);
+        codes.push(finding.exit);
+        if cx.format == Format::Json {
+            cx.print(&json_line(&finding));
+        } else {
+            let tone = if finding.exit == exit::HELD { Tone::Good } else { Tone::Bad };
+            let word = if finding.exit == exit::HELD { "OK" } else { "FAILED" };
+            let rest = format!("{:<12} {}", finding.check, finding.says);
+            cx.print(&cx.out_style.status(tone, word, &rest));
+        }
+    }
+    if codes.contains(&exit::USAGE) {
+        return Ok(exit::USAGE);
+    }
+    Ok(exit::worst(&codes))
+}
+
+fn finding(check: &'static str, exit: u8, says: impl Into<String>) -> Finding {
+    Finding { kind: "check", check, exit, says: says.into() }
+}
+
+/// Every contract that comes with the harness is read as a user's would be; a scenario's own was read when made.
+fn contracts(cx: &Context<'_>) -> Finding {
+    let texts = destinations::builtin_text();
+    for (id, text) in texts {
+        if let Err(error) = Contract::from_toml(&format!("{id}.toml"), text) {
+            return finding("contracts", exit::USAGE, error.to_string());
+        }
+    }
+    let used = choose::contracts(&cx.catalogue);
+    let own = used.iter().filter(|(contract, _)| texts.iter().all(|(id, _)| *id != contract.id)).count();
+    let says = format!("{} are valid", count((texts.len() + own) as u64, "contract"));
+    finding("contracts", exit::HELD, says)
+}
+
+/// An invariant that always fails must be found.
+fn canary(cx: &Context<'_>) -> Finding {
+    let pipeline = Pipeline { judge: always_fails, ..cx.pipeline };
+    match first_seeds(cx, pipeline, 1) {
+        Some(done) if done.failures.len() == 1 => {
+            finding("canary", exit::HELD, "an invariant that always fails was caught")
+        }
+        Some(_) => finding("canary", exit::UNEXPECTED, "an invariant that always fails was not caught"),
+        None => finding("canary", exit::NOTHING, "there is no scenario to run"),
+    }
+}
+
+/// A run that differs from its repetition must be found.
+fn differing_canary(cx: &Context<'_>) -> Finding {
+    let pipeline = Pipeline { judge: never_the_same, ..cx.pipeline };
+    match first_seeds(cx, pipeline, 1) {
+        Some(done) if done.differing == 1 => {
+            finding("difference", exit::HELD, "a run that never repeats was caught")
+        }
+        Some(_) => finding("difference", exit::UNEXPECTED, "a run that never repeats was not caught"),
+        None => finding("difference", exit::NOTHING, "there is no scenario to run"),
+    }
+}
+
+fn repeatable(cx: &Context<'_>) -> Finding {
+    let Some(done) = first_seeds(cx, cx.pipeline, TWICE) else {
+        return finding("repeatable", exit::NOTHING, "there is no scenario to run");
+    };
+    if let Some((case, error)) = done.harness_examples.first() {
+        return finding("repeatable", exit::HARNESS, format!("{case}: {error}"));
+    }
+    match done.difference_examples.first() {
+        Some((case, difference)) => {
+            let says = format!(
+                "two runs of {case} differ at step {}: {} / {}",
+                difference.step, difference.a, difference.b
+            );
+            finding("repeatable", exit::DIFFERS, says)
+        }
+        None => finding("repeatable", exit::HELD, format!("{} run twice, equal", count(done.checked, "seed"))),
+    }
+}
+
+/// Every scenario with every contract, without a fault.
+fn smoke(cx: &Context<'_>) -> Finding {
+    let (catalogue, pipeline) = (Arc::clone(&cx.catalogue), cx.pipeline);
+    let smoked = apart(move |watch| {
+        let mut runs = 0;
+        for scenario in &catalogue.scenarios {
+            for contract in scenario.contracts() {
+                let (name, id) = (scenario.name().to_owned(), contract.id.clone());
+                let case = Case { scenario: name, contract: id, seed: Seed(0) };
+                watch.during(0, &case, || calm_run(pipeline, &**scenario, &contract))
+                    .map_err(|(code, why)| (code, format!("{case} --faults none: {why}")))?;
+                runs += 1;
+            }
+        }
+        Ok::<u64, (u8, String)>(runs)
+    });
+    match smoked {
+        Ok(Ok(runs)) => finding("smoke", exit::HELD, format!("{} without a fault hold", count(runs, "run"))),
+        Ok(Err((code, says))) => finding("smoke", code, says),
+        Err(hung) => finding("smoke", exit::UNDECIDED, hung.to_string()),
+    }
+}
+
+fn calm_run(pipeline: Pipeline, scenario: &dyn Scenario, contract: &Contract) -> Result<(), (u8, String)> {
+    let harness = |error: String| (exit::HARNESS, error);
+    let plan = (pipeline.draft)(scenario, contract, Seed(0), None, Some(&[])).map_err(harness)?;
+    let ran = pipeline.once(scenario, &plan, &Options::default()).map_err(harness)?;
+    match ran.judgement.verdict {
+        Verdict::Held => Ok(()),
+        Verdict::Violated(all) => {
+            let message = all.into_iter().next().map_or(String::new(), |violation| violation.message);
+            Err((exit::VIOLATED, message))
+        }
+        Verdict::Undecided(why) => Err((exit::UNDECIDED, why)),
+        Verdict::Harness(error) => Err((exit::HARNESS, error)),
+    }
+}
+
+fn first_seeds(cx: &Context<'_>, pipeline: Pipeline, seeds: u64) -> Option<Exploration> {
+    let chosen = choose::scenarios(&cx.catalogue, &[], None).expect("no name is no unknown name");
+    if chosen.is_empty() {
+        return None;
+    }
+    let no_commit = || Err("no commit is named here".to_owned());
+    let request = Request {
+        chosen,
+        seeds: Seeds::parse(&format!("0..{seeds}"), &no_commit).expect("a range of some seeds"),
+        shard: Shard::ALL,
+        jobs: 2,
+        mutant: None,
+        kinds: None,
+        steps_max: Options::default().steps_max,
+        failures_max: None,
+        time: None,
+    };
+    Some(explore(&cx.catalogue, pipeline, request, &AtomicBool::new(false), &mut |_| {}))
+}
+
+const CANARY: InvariantId = InvariantId { id: "C0", name: "canary", says: "this never holds" };
+
+fn always_fails(run: &Run, _: &dyn Scenario) -> Judgement {
+    let about = run.plan.case.to_string();
+    let message = "the canary sings".to_owned();
+    Judgement {
+        verdict: Verdict::Violated(vec![Violation { invariant: CANARY, about, blame: vec![], message }]),
+        fingerprints: vec![Fingerprint("canary".into())],
+        evaluated: vec![],
+        goals: vec![],
+    }
+}
+
+fn never_the_same(_: &Run, _: &dyn Scenario) -> Judgement {
+    static CALLS: AtomicU64 = AtomicU64::new(0);
+    let verdict = Verdict::Undecided(format!("call {}", CALLS.fetch_add(1, Ordering::Relaxed)));
+    Judgement { verdict, fingerprints: vec![], evaluated: vec![], goals: vec![] }
+}

@@ -1,0 +1,293 @@
+//! `explore`: many seeds, then each distinct failure told once, then the sums.
+
+use super::args::{ExploreArgs, Format};
+use super::artifacts::Folder;
+use super::{CliError, Context, VERSION, choose, exit, github};
+use crate::explore::{Exploration, Failure, Notice, Request, explore};
+use crate::progress::Progress;
+use crate::replay::{Answer, Difference, Question, replay};
+use crate::report::text::{self, Tone};
+use crate::report::{Explored, ToldFailure, json};
+use crate::resources::{cpu_seconds, now, peak_rss_bytes};
+use crate::seeds::{NOTATION, Seeds};
+use crate::watch::apart;
+use destinations::Contract;
+use std::num::NonZeroUsize;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// A failure's example, run again.
+struct Told {
+    index: usize,
+    answer: Answer,
+    contract: Arc<Contract>,
+    artifacts: Option<String>,
+}
+
+impl Told {
+    fn of<'a>(&'a self, done: &'a Exploration) -> ToldFailure<'a> {
+        ToldFailure {
+            failure: &done.failures[self.index],
+            answer: &self.answer,
+            contract: &self.contract,
+            artifacts: self.artifacts.as_deref(),
+        }
+    }
+}
+
+pub(super) fn run(cx: &mut Context<'_>, args: &ExploreArgs) -> Result<u8, CliError> {
+    let request = request(cx, args)?;
+    if request.total() == 0 {
+        return nothing(cx, args, &request);
+    }
+    let started = (now(), cpu_seconds());
+    let commit = head().ok();
+    let short = commit.as_deref().map(|hash| &hash[..hash.len().min(7)]);
+    listen_for_interrupt();
+    let header = format!(
+        "{VERSION}  {}seeds {}  jobs {}",
+        short.map_or(String::new(), |commit| format!("commit {commit}  ")),
+        request.seeds,
+        request.jobs
+    );
+    cx.note(&cx.err_style.status(Tone::Plain, "in-doubt", &header));
+    let mut done = explore_shown(cx, args, &request);
+    let (told, mut codes) = tell_failures(cx, &request, &mut done);
+    let told = write_files(cx, args, &done, told);
+    codes.push(code_of(&done));
+    let is_whole = args.scenarios.is_empty() && request.mutant.is_none() && request.kinds.is_none();
+    let mut explored = Explored {
+        request: &request,
+        done: &done,
+        commit: short,
+        wall_s: started.0.elapsed().as_secs_f64(),
+        cpu_s: cpu_seconds().zip(started.1).map(|(after, before)| after - before),
+        peak_rss_bytes: peak_rss_bytes(),
+        exit: exit::HELD,
+        tells_never: request.mutant.is_none(),
+        is_whole,
+    };
+    if args.strict && (!explored.never().is_empty() || done.drifted().iter().any(|count| *count > 0)) {
+        codes.push(exit::GAP);
+    }
+    explored.exit = exit::worst(&codes);
+    report(cx, &told, &explored);
+    Ok(explored.exit)
+}
+
+fn request(cx: &Context<'_>, args: &ExploreArgs) -> Result<Request, CliError> {
+    let chosen = choose::scenarios(&cx.catalogue, &args.scenarios, args.mutant.as_deref())?;
+    if chosen.iter().all(|one| one.contracts.is_empty()) {
+        return Err(CliError {
+            code: exit::NOTHING,
+            message: "there is no scenario to run".into(),
+            help: vec!["`cargo sim list` shows what there is".into()],
+        });
+    }
+    let seeds = Seeds::parse(&args.seeds, &head).map_err(|error| CliError {
+        code: if matches!(error, crate::seeds::SeedsError::Empty(_)) { exit::NOTHING } else { exit::USAGE },
+        message: format!("--seeds: {error}"),
+        help: vec![format!("seeds are written {NOTATION}")],
+    })?;
+    let cores = || std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    Ok(Request {
+        chosen,
+        seeds,
+        shard: args.shard,
+        jobs: args.jobs.unwrap_or_else(cores).get(),
+        mutant: args.mutant.clone(),
+        kinds: choose::kinds(args.faults.as_deref())?,
+        steps_max: args.steps_max.get(),
+        failures_max: (!args.keep_going).then_some(args.max_failures.get()),
+        time: args.time,
+    })
+}
+
+fn nothing(cx: &mut Context<'_>, args: &ExploreArgs, request: &Request) -> Result<u8, CliError> {
+    let message = format!("shard {} of {} holds no seed", request.shard, request.seeds);
+    if args.allow_empty {
+        cx.note(&cx.err_style.status(Tone::Warn, "NOTHING", &message));
+        return Ok(exit::HELD);
+    }
+    let help = "use fewer shards, or --allow-empty".into();
+    Err(CliError { code: exit::NOTHING, message, help: vec![help] })
+}
+
+/// The current commit's hash.
+fn head() -> Result<String, String> {
+    let output = Command::new("git").args(["rev-parse", "HEAD"]).output();
+    let output = output.map_err(|error| format!("git cannot be started: {error}"))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let said = said.lines().next().unwrap_or("git says nothing").trim_start_matches("fatal: ");
+        return Err(format!("git: {said}; write a hash of 40 digits in its place"));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// The first Ctrl-C ends the exploration with a report; the second ends the program.
+fn listen_for_interrupt() {
+    let handler = || {
+        if INTERRUPTED.swap(true, Ordering::Relaxed) {
+            std::process::exit(exit::UNDECIDED.into());
+        }
+    };
+    // It can be set once in a process; where that fails, Ctrl-C ends the program without a report.
+    let _ = ctrlc::set_handler(handler);
+}
+
+fn explore_shown(cx: &mut Context<'_>, args: &ExploreArgs, request: &Request) -> Exploration {
+    let style = cx.err_style;
+    let mut progress = Progress::new(args.show_progress, cx.err_is_terminal, style, request.total());
+    let started = now();
+    let err = &mut *cx.err;
+    let done = explore(&cx.catalogue, cx.pipeline, request.clone(), &INTERRUPTED, &mut |notice| match notice {
+        Notice::First(case, came) => {
+            let seconds = started.elapsed().as_secs_f64();
+            progress.say(err, &style.status(Tone::Plain, "First", &format!("{case}  {came}  [{seconds:.2}s]")));
+        }
+        Notice::Done { done, failures, scenario } => progress.done(err, done, failures, scenario),
+        Notice::Found(failure) => progress.say(err, &found(style, failure)),
+        Notice::Hung(case) => {
+            let rest = format!("{case}  has run for 60 s of wall clock; it is given up");
+            progress.say(err, &style.status(Tone::Bad, "HANGS", &rest));
+        }
+    });
+    progress.end();
+    done
+}
+
+fn found(style: text::Style, failure: &Failure) -> String {
+    let Failure { example, invariant, .. } = failure;
+    let rest = format!("{example}  {} {}  (told at the end)", invariant.id, invariant.name);
+    style.status(Tone::Bad, "VIOLATED", &rest)
+}
+
+/// Runs the example of each failure again, twice, with the faults that it needs; and the codes of what went wrong.
+fn tell_failures(cx: &mut Context<'_>, request: &Request, done: &mut Exploration) -> (Vec<Told>, Vec<u8>) {
+    let (mut told, mut codes) = (vec![], vec![]);
+    for (index, failure) in done.failures.clone().into_iter().enumerate() {
+        match tell(cx, request, &failure) {
+            Ok((answer, contract)) => {
+                let other = answer.fingerprint().map_or("it holds", |fingerprint| &fingerprint.0);
+                let difference = match answer.fingerprint() == Some(&failure.fingerprint) {
+                    true => answer.difference.clone(),
+                    false => Some(Difference { step: 0, a: failure.fingerprint.0, b: other.to_owned() }),
+                };
+                done.compared(&failure.example, difference);
+                told.push(Told { index, answer, contract, artifacts: None });
+            }
+            Err(error) => {
+                cx.note(&cx.err_style.line(&error.lines().join("\n")));
+                codes.push(error.code);
+            }
+        }
+    }
+    (told, codes)
+}
+
+fn tell(cx: &Context<'_>, request: &Request, failure: &Failure) -> Result<(Answer, Arc<Contract>), CliError> {
+    let case = failure.example.clone();
+    let (index, contract) = choose::case(&cx.catalogue, &case, request.mutant.as_deref())?;
+    let question = Question {
+        mutant: request.mutant.clone(),
+        kinds: request.kinds.clone(),
+        steps_max: request.steps_max,
+        ..Question::about(case)
+    };
+    let answer = ask(cx, index, &contract, question)?;
+    Ok((answer, contract))
+}
+
+/// Replays on a thread of its own, which is given up when a run never ends.
+pub(super) fn ask(
+    cx: &Context<'_>,
+    index: usize,
+    contract: &Arc<Contract>,
+    question: Question,
+) -> Result<Answer, CliError> {
+    let (catalogue, pipeline, contract) = (Arc::clone(&cx.catalogue), cx.pipeline, Arc::clone(contract));
+    let answer = apart(move |watch| {
+        replay(pipeline, &*catalogue.scenarios[index], &contract, &question, watch)
+    });
+    let no_help = |code, message| CliError { code, message, help: vec![] };
+    match answer {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(error @ crate::replay::ReplayError::NoFault { .. })) => {
+            Err(CliError::usage(error.to_string(), "the story numbers the faults from 1"))
+        }
+        Ok(Err(error)) => Err(no_help(exit::HARNESS, error.to_string())),
+        Err(hung) => Err(no_help(exit::UNDECIDED, hung.to_string())),
+    }
+}
+
+fn write_files(cx: &mut Context<'_>, args: &ExploreArgs, done: &Exploration, told: Vec<Told>) -> Vec<Told> {
+    if told.is_empty() {
+        return told;
+    }
+    let mut told = told;
+    let written = Folder::create(&args.artifacts).and_then(|folder| {
+        for one in &mut told {
+            one.artifacts = Some(folder.write(&one.of(done), done.runs)?);
+        }
+        folder.prune();
+        Ok(())
+    });
+    if let Err(error) = written {
+        let rest = format!("files of failures cannot be written to {}: {error}", args.artifacts.display());
+        cx.note(&cx.err_style.status(Tone::Warn, "NO FILES", &rest));
+    }
+    told
+}
+
+fn code_of(done: &Exploration) -> u8 {
+    let mut codes = vec![];
+    let mut when = |condition: bool, code: u8| {
+        if condition {
+            codes.push(code);
+        }
+    };
+    when(done.differing > 0, exit::DIFFERS);
+    when(done.harness > 0, exit::HARNESS);
+    when(done.violated > 0, exit::VIOLATED);
+    when(done.undecided > 0 || done.interrupted, exit::UNDECIDED);
+    when(done.runs == 0, exit::NOTHING);
+    exit::worst(&codes)
+}
+
+fn report(cx: &mut Context<'_>, told: &[Told], explored: &Explored<'_>) {
+    let (style, done) = (cx.out_style, explored.done);
+    if cx.format == Format::Json {
+        for one in told {
+            cx.print(&json::failure(&one.of(done), done.runs));
+        }
+        for never in explored.never() {
+            cx.print(&json::never(&never));
+        }
+        cx.print(&json::summary(explored));
+        return;
+    }
+    for (n, one) in told.iter().enumerate() {
+        let failure = one.of(done);
+        let is_github = cx.format == Format::Github;
+        if is_github {
+            cx.print(&github::group(&format!("VIOLATED {}", failure.failure.example)));
+        }
+        for line in text::failure(style, &failure, done.runs) {
+            cx.print(&line);
+        }
+        if is_github {
+            cx.print(github::END);
+        }
+        if is_github && n < github::ANNOTATIONS_MAX {
+            cx.print(&github::error(&failure));
+        }
+        cx.print("");
+    }
+    for line in text::scenarios(style, explored).into_iter().chain(text::summary(style, explored)) {
+        cx.print(&line);
+    }
+}

@@ -1,0 +1,204 @@
+use super::*;
+use crate::fixture::{MUTANT, catalogue, pipeline};
+use clap::CommandFactory as _;
+use serde_json::Value;
+use std::path::Path;
+
+/// What a command did.
+struct Did {
+    code: u8,
+    out: String,
+    err: String,
+}
+
+fn did_with(pipeline: Option<Pipeline>, place: &Place, line: &str) -> Did {
+    let args = Args::try_parse_from(std::iter::once("cargo-sim").chain(line.split_whitespace())).unwrap();
+    let (mut out, mut err) = (vec![], vec![]);
+    let code = run(catalogue(), pipeline, &args, place, Terminals::default(), &mut out, &mut err);
+    Did { code, out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap() }
+}
+
+fn did(line: &str) -> Did {
+    did_with(Some(pipeline()), &Place::default(), line)
+}
+
+fn explored(folder: &Path, line: &str) -> Did {
+    did(&format!("explore --artifacts {} {line}", folder.display()))
+}
+
+fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).expect("each line is JSON")).collect()
+}
+
+fn folder(name: &str) -> std::path::PathBuf {
+    let folder = std::env::temp_dir().join(format!("in-doubt-cli-{name}-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    folder
+}
+
+#[test]
+fn help_pages() {
+    let mut shown = String::new();
+    let mut command = Args::command().term_width(100);
+    command.build();
+    shown += &format!("{}\n", command.render_long_help());
+    for sub in command.get_subcommands_mut() {
+        shown += &format!("======== {}\n{}\n", sub.get_name(), sub.clone().term_width(100).render_long_help());
+    }
+    insta::assert_snapshot!("help", shown);
+}
+
+#[test]
+fn alone_it_explains_itself_even_where_it_cannot_simulate() {
+    let said = did_with(None, &Place::default(), "");
+    assert_eq!(said.code, exit::HELD);
+    insta::assert_snapshot!("alone", said.out);
+}
+
+#[test]
+fn a_build_that_cannot_simulate_refuses_every_command() {
+    for line in ["explore", "replay a/b@1", "list", "check", "bench"] {
+        let refused = did_with(None, &Place::default(), line);
+        assert_eq!((refused.code, refused.out.as_str()), (exit::HARNESS, ""));
+        assert!(refused.err.starts_with("error: this program was built without `cfg("), "{}", refused.err);
+    }
+}
+
+#[test]
+fn errors_name_the_place_and_the_nearest_name() {
+    let mut shown = String::new();
+    for line in [
+        "explore one-tiket",
+        "explore quite-different",
+        "explore one-ticket/zendesk",
+        "explore --mutant fresh-key",
+        "explore --faults lose-responce",
+        "explore --seeds 3,x",
+        "explore --seeds 5..5",
+        "explore --seeds 0..2 --shard 3/3",
+        "replay one-ticket",
+        "replay one-ticket/zendesk_ticket@0 --without-fault 9",
+        "replay one-ticket/zendesk_ticket@0 --mutant nonsense",
+        "list nothing",
+        "bench --variants no-stor",
+    ] {
+        let failed = did(line);
+        assert_eq!(failed.out, "", "{line}");
+        shown += &format!("$ cargo sim {line}\n{}exit {}\n\n", failed.err, failed.code);
+    }
+    insta::assert_snapshot!("errors", shown);
+}
+
+#[test]
+fn explore_prints_only_json_on_stdout() {
+    let folder = folder("json");
+    let held = explored(&folder, "--seeds 0..200 --format json");
+    let printed = lines(&held.out);
+    let summary = printed.last().unwrap();
+    assert_eq!(summary["kind"], "summary");
+    assert_eq!((held.code, &summary["exit"]), (exit::HELD, &Value::from(0)));
+    assert_eq!((&summary["runs"], &summary["held"]), (&Value::from(200), &Value::from(200)));
+    assert_eq!(summary["determinism"]["differing"], 0);
+    assert!(printed[..printed.len() - 1].iter().all(|line| line["kind"] == "never"));
+    assert!(held.err.contains("First ") && held.err.contains("Explore 200/200 (100 %)"), "{}", held.err);
+    assert!(!held.out.contains('\u{1b}') && !held.err.contains('\u{1b}'));
+    assert!(!folder.exists(), "no failure, no files");
+    assert_eq!(explored(&folder, "--seeds 0..200 --format json --strict").code, exit::GAP);
+}
+
+#[test]
+fn a_replay_line_gives_the_same_failure_byte_for_byte() {
+    let folder = folder("replay");
+    let found = explored(&folder, &format!("--seeds 0..200 --mutant {MUTANT} --format json"));
+    assert_eq!(found.code, exit::VIOLATED);
+    let failure = lines(&found.out).remove(0);
+    assert_eq!((&failure["kind"], &failure["invariant"]), (&Value::from("failure"), &Value::from("V7")));
+    let command = failure["replay"].as_str().unwrap().strip_prefix("cargo sim ").unwrap();
+    let replayed = did(&format!("{command} --format json"));
+    assert_eq!(replayed.code, exit::VIOLATED);
+    let (history, verdict) = replayed.out.trim_end().rsplit_once('\n').unwrap();
+    let verdict: Value = serde_json::from_str(verdict).unwrap();
+    assert_eq!(verdict["fingerprint"], failure["fingerprint"]);
+    assert_eq!(verdict["history_hash"], failure["history_hash"]);
+    let files = Path::new(failure["artifacts"].as_str().unwrap());
+    assert_eq!(std::fs::read_to_string(files.join("history.jsonl")).unwrap(), format!("{history}\n"));
+    let story = std::fs::read_to_string(files.join("story.txt")).unwrap();
+    assert!(story.lines().all(|line| line.chars().count() <= 80 || line.starts_with("  replay  ")));
+    assert_eq!(story.matches("cargo sim replay").count(), 1);
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn replay_tells_a_run_in_full() {
+    let told = did(&format!("replay one-ticket/zendesk_ticket@0 --mutant {MUTANT} --verbose"));
+    assert_eq!((told.code, told.err.as_str()), (exit::VIOLATED, ""));
+    insta::assert_snapshot!("replay", told.out);
+    let held = did("replay one-ticket/zendesk_ticket@0 --once");
+    assert_eq!(held.code, exit::HELD);
+    assert!(held.out.starts_with("        HELD one-ticket/zendesk_ticket@0\n"), "{}", held.out);
+    let without = did(&format!("replay one-ticket/zendesk_ticket@0 --mutant {MUTANT} --without-fault 2"));
+    assert_eq!(without.code, exit::HELD, "both faults are needed");
+}
+
+#[test]
+fn ascii_is_ascii_and_colour_is_only_asked_for() {
+    let line = format!("replay one-ticket/zendesk_ticket@0 --mutant {MUTANT} --ascii");
+    assert!(did(&line).out.is_ascii());
+    let colored = did(&format!("{line} --color always"));
+    assert!(colored.out.contains("\u{1b}[1;31m"));
+    let place = Place { wants_ascii: true, ..Place::default() };
+    let line = format!("replay one-ticket/zendesk_ticket@0 --mutant {MUTANT}");
+    assert!(did_with(Some(pipeline()), &place, &line).out.is_ascii());
+}
+
+#[test]
+fn github_gets_groups_and_one_annotation_a_fingerprint() {
+    let folder = folder("github");
+    let place = Place { is_github: true, ..Place::default() };
+    let line = format!("explore --seeds 0..100 --mutant {MUTANT} --artifacts {}", folder.display());
+    let found = did_with(Some(pipeline()), &place, &line);
+    assert_eq!(found.out.matches("::group::").count(), 1);
+    assert_eq!(found.out.matches("::endgroup::").count(), 1);
+    assert_eq!(found.out.matches("::error ").count(), 1);
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn list_tells_what_there_is() {
+    insta::assert_snapshot!("list", did("list").out);
+    insta::assert_snapshot!("list_one", did("list one-ticket").out);
+    insta::assert_snapshot!("list_json", did("list --format json").out);
+}
+
+#[test]
+fn check_passes_and_says_what_fails() {
+    let checked = did("check");
+    assert_eq!(checked.code, exit::HELD, "{}{}", checked.out, checked.err);
+    insta::assert_snapshot!("check", checked.out);
+    let broken = Pipeline { run: |_, _, _| panic!("the world fell over"), ..pipeline() };
+    let failed = did_with(Some(broken), &Place::default(), "check");
+    assert_eq!(failed.code, exit::HARNESS);
+    assert!(failed.out.contains("the world fell over"), "{}", failed.out);
+}
+
+#[test]
+fn bench_measures() {
+    let measured = did("bench --time 1ms --requests 1,100 --format json");
+    let printed = lines(&measured.out);
+    assert_eq!((measured.code, printed.len()), (exit::HELD, 3));
+    assert_eq!((&printed[1]["kind"], &printed[1]["requests"]), (&Value::from("bench"), &Value::from(100)));
+    assert!(did("bench --time 1ms --requests 1").out.contains("runs/CPU s"));
+}
+
+#[test]
+fn the_worst_code_wins() {
+    assert_eq!(exit::worst(&[]), exit::HELD);
+    assert_eq!(exit::worst(&[exit::UNDECIDED, exit::VIOLATED]), exit::VIOLATED);
+    assert_eq!(exit::worst(&[exit::VIOLATED, exit::HARNESS, exit::DIFFERS]), exit::DIFFERS);
+    assert_eq!(exit::worst(&[exit::NOTHING, exit::GAP, exit::UNDECIDED]), exit::GAP);
+}
+
+#[test]
+fn the_arguments_are_consistent() {
+    Args::command().debug_assert();
+}

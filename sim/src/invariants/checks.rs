@@ -1,0 +1,376 @@
+//! One function an invariant.
+
+use super::facts::{between, finally, lasting, Send};
+use super::{Court, Finding};
+use super::{
+    AT_MOST_ONE, BUDGET_SURVIVES, CONVERGES, DELIVERY_KEPT, DOUBT_IS_STICKY, INTENT_FIRST, NO_BLIND_RESEND,
+    NO_FALSE_FAILURE, NO_FALSE_SUCCESS, NO_LIMBO, NO_PANIC, STABLE_IDENTITY, TRUSTED_NEGATIVE,
+};
+use crate::belief::{Basis, Standing, Waiting};
+use crate::history::{Kind, Step};
+use crate::plan::Expect;
+use crate::run::{End, Run};
+use crate::verdict::{InvariantId, Violation};
+use destinations::recovery::{Doubt, Ground, Miss};
+use std::collections::BTreeMap;
+
+impl Finding {
+    fn looked(&mut self) {
+        self.looked += 1;
+    }
+
+    fn violated(&mut self, invariant: InvariantId, about: &str, blame: Vec<Step>, message: String) {
+        assert!(!message.is_empty(), "a violation says what is wrong");
+        self.violations.push(Violation { invariant, about: about.into(), blame, message });
+    }
+}
+
+fn last_step(run: &Run) -> Vec<Step> {
+    run.history.events().last().map(|event| event.step).into_iter().collect()
+}
+
+pub(super) fn no_panic(court: &Court<'_>) -> Finding {
+    let mut finding = Finding::default();
+    finding.looked();
+    if let End::Failed(why) = &court.run.end {
+        let about = court.run.plan.workload.requests.first().map_or("?", |ask| &ask.operation);
+        finding.violated(NO_PANIC, about, last_step(court.run), format!("The workflow failed: {why}."));
+    }
+    finding
+}
+
+/// At each crash and at the end: what left was counted, with its key and its bytes.
+pub(super) fn intent_first(court: &Court<'_>) -> Finding {
+    let mut finding = Finding::default();
+    for (operation, sends) in &court.facts.sends {
+        let missing = lasting(court.run).find_map(|(step, belief)| {
+            let attempts = belief.operation(operation).map_or(&[][..], |op| &op.attempts);
+            let mut counted: Vec<_> = attempts.iter().collect();
+            sends.iter().filter(|send| send.step <= step).find(|send| {
+                let matching = counted.iter().position(|attempt| {
+                    attempt.digest == send.digest && send.key.is_none_or(|key| key == attempt.key)
+                });
+                matching.map(|index| counted.remove(index)).is_none()
+            })
+        });
+        finding.looked();
+        if let Some(send) = missing {
+            let message = format!("{operation} was sent, and what survived on the disk does not know of it.");
+            finding.violated(INTENT_FIRST, operation, vec![send.step], message);
+        }
+    }
+    finding
+}
+
+pub(super) fn delivery_kept(court: &Court<'_>) -> Finding {
+    let mut finding = Finding::default();
+    for (name, acknowledged) in &court.facts.acknowledged {
+        finding.looked();
+        let lost = lasting(court.run).find(|(step, belief)| {
+            acknowledged <= step && belief.deliveries.iter().all(|delivery| delivery.id != *name)
+        });
+        if lost.is_some() {
+            let message = format!("Delivery {name} was acknowledged, and what survived on the disk does not know of it.");
+            finding.violated(DELIVERY_KEPT, name, vec![*acknowledged], message);
+        }
+    }
+    finding
+}
+
+pub(super) fn stable_identity(court: &Court<'_>) -> Finding {
+    let mut finding = Finding::default();
+    let mut owners: BTreeMap<&str, (&str, Step)> = BTreeMap::new();
+    for (operation, sends) in &court.facts.sends {
+        let Some(first) = sends.first() else { continue };
+        finding.looked();
+        if let Some(other) = sends.iter().find(|send| (send.key, send.digest) != (first.key, first.digest)) {
+            let what = if other.key == first.key { "other bytes" } else { "another key" };
+            let message = format!("{operation} was sent again with {what}.");
+            finding.violated(STABLE_IDENTITY, operation, vec![first.step, other.step], message);
+        }
+        for send in sends {
+            let Some(key) = send.key else { continue };
+            let (owner, step) = *owners.entry(key).or_insert((operation, send.step));
+            if owner != *operation {
+                let message = format!("{owner} and {operation} carry the same key.");
+                finding.violated(STABLE_IDENTITY, operation, vec![step, send.step], message);
+                break;
+            }
+        }
+    }
+    finding
+}
+
+pub(super) fn at_most_one(court: &Court<'_>) -> Finding {
+    let mut finding = Finding::default();
+    for (operation, made) in &court.facts.made {
+        finding.looked();
+        if made.len() > 1 {
+            let records: Vec<&str> = made.iter().map(|made| made.record).collect();
+            let blame = made.iter().map(|made| made.step).take(2).collect();
+            let request = operation.split(':').next().unwrap_or(operation);
+            let message = format!(
+                "{request} asked for one record and the destination made {}: {}.",
+                made.len(),
+                records.join(", ")
+            );
+            finding.violated(AT_MOST_ONE, operation, blame, message);
+        }
+    }
+    finding
+}
+
+pub(super) fn no_false_failure(court: &Court<'_>) -> Finding {
+    let mut finding = Finding::default();
+    let belief = court.run.belief();
+    for op in belief.into_iter().flat_map(|belief| &belief.operations) {
+        if op.standing != Standing::Rejected || op.basis == Basis::AcceptedRisk {
+            continue;
+        }
+        finding.looked();
+        if let Some(made) = court.facts.made(&op.name).first() {
+            let message = format!("{} is recorded as {}, and the destination holds {}.", op.name, op.words, made.record);
+            finding.violated(NO_FALSE_FAILURE, &op.name, vec![made.step], message);
+        }
+    }
+    finding
+}
+
+pub(super) fn no_false_success(court: &Court<'_>) -> Finding {
+    let mut finding = Finding::default();
+    let mut owners: BTreeMap<&str, &str> = BTreeMap::new();
+    let belief = court.run.belief();
+    for op in belief.into_iter().flat_map(|belief| &belief.operations) {
+        if op.standing != Standing::Completed {
+            continue;
+        }
+        finding.looked();
+        let record = op.record.as_deref().unwrap_or("no record");
+        let made = court.facts.made(&op.name).iter().any(|made| made.record == record);
+        let held = court.run.ledger.records().contains(&record);
+        if !made || !held {
+            let message = format!("{} is recorded as completed with {record}, which is not its record.", op.name);
+            finding.violated(NO_FALSE_SUCCESS, &op.name, last_step(court.run), message);
+        }
+        if let Some(other) = owners.insert(record, &op.name) {
+            let message = format!("{other} and {} are both completed with {record}.", op.name);
+            finding.violated(NO_FALSE_SUCCESS, &op.name, last_step(court.run), message);
+        }
+    }
+    finding
+}
+
+/// Whether the answer to a send is a documented refusal before execution.
+fn is_disproved(court: &Court<'_>, send: &Send<'_>) -> bool {
+    send.heard.is_some_and(|(status, summary, _)| {
+        let code = summary.split(',').next().unwrap_or_default();
+        let body = serde_json::json!({"error": {"code": code}}).to_string();
+        court.contract.not_executed(status, body.as_bytes())
+    })
+}
+
+/// What an observer of the wire would call the doubt at the moment of send `n` of an operation.
+fn doubt_at(court: &Court<'_>, operation: &str, sends: &[Send<'_>], n: usize) -> Doubt {
+    let (now, first, last) = (sends[n].at, &sends[0], &sends[n - 1]);
+    let heard_in_time = |look: &&super::facts::Look<'_>| look.heard <= now && look.sent >= last.at;
+    let misses = court
+        .facts
+        .looks
+        .iter()
+        .filter(heard_in_time)
+        .filter(|look| look.about == operation && look.empty)
+        .map(|look| Miss {
+            age: between(now, look.sent),
+            complete: true,
+            control_found: court
+                .facts
+                .looks
+                .iter()
+                .filter(heard_in_time)
+                .any(|control| control.about != operation && !control.empty && control.sent >= look.sent),
+        })
+        .rev()
+        .collect();
+    Doubt {
+        first_intent_age: between(now, first.at),
+        last_send_age: between(now, last.at),
+        sends: n as u32,
+        misses,
+        same_key_and_bytes: (sends[n].key, sends[n].digest) == (first.key, first.digest),
+    }
+}
+
+/// Whether every send before the `n`-th is proven to have done nothing, by its answer or by a trusted look-up.
+fn all_disproved(court: &Court<'_>, operation: &str, sends: &[Send<'_>], n: usize) -> bool {
+    (0..n).all(|earlier| {
+        is_disproved(court, &sends[earlier])
+            || (earlier + 1..=n).any(|later| court.recovery.trusted_negative(&doubt_at(court, operation, sends, later)))
+    })
+}
+
+pub(super) fn no_blind_resend(court: &Court<'_>) -> Finding {
+    let mut finding = Finding::default();
+    for (operation, sends) in &court.facts.sends {
+        for n in 1..sends.len() {
+            finding.looked();
+            let doubt = doubt_at(court, operation, sends, n);
+            let licensed = all_disproved(court, operation, sends, n) || court.recovery.may_resend(&doubt).is_some();
+            if !licensed {
+                let age = humantime::format_duration(std::time::Duration::from_secs(doubt.first_intent_age.as_secs()));
+                let message = format!(
+                    "{operation} was sent again {age} after its first send, while its outcome was unknown and the contract did not permit it."
+                );
+                finding.violated(NO_BLIND_RESEND, operation, vec![sends[n - 1].step, sends[n].step], message);
+                break;
+            }
+        }
+    }
+    finding
+}
+
+/// A resend that neither the key nor the identity permits, after a look-up that found nothing.
+pub(super) fn trusted_negative(court: &Court<'_>) -> Finding {
+    let mut finding = Finding::default();
+    for (operation, sends) in &court.facts.sends {
+        for n in 1..sends.len() {
+            let doubt = doubt_at(court, operation, sends, n);
+            let by_other_right = matches!(court.recovery.may_resend(&doubt), Some(Ground::Key | Ground::Identity));
+            if doubt.misses.is_empty() || by_other_right || all_disproved(court, operation, &sends[..n], n - 1) && is_disproved(court, &sends[n - 1]) {
+                continue;
+            }
+            finding.looked();
+            if !court.recovery.trusted_negative(&doubt) {
+                let miss = court.facts.looks.iter().rev().find(|look| {
+                    look.about == *operation && look.empty && look.heard <= sends[n].at
+                });
+                let blame = miss.map(|look| look.step).into_iter().chain([sends[n].step]).collect();
+                let message = format!("{operation} was sent again because a look-up found nothing, which proved nothing.");
+                finding.violated(TRUSTED_NEGATIVE, operation, blame, message);
+                break;
+            }
+        }
+    }
+    finding
+}
+
+pub(super) fn doubt_is_sticky(court: &Court<'_>) -> Finding {
+    let mut finding = Finding::default();
+    let belief = court.run.belief();
+    for op in belief.into_iter().flat_map(|belief| &belief.operations) {
+        let sends = court.facts.sends(&op.name);
+        if !op.standing.is_terminal() || sends.is_empty() {
+            continue;
+        }
+        finding.looked();
+        let founded = match (op.standing, op.basis) {
+            (_, Basis::AcceptedRisk) => decided(court.run, &op.name),
+            (Standing::Completed, _) => {
+                let named = court.facts.named.get(op.name.as_str());
+                let heard = named.is_some_and(|named| named.iter().any(|record| op.record.as_deref() == Some(record)));
+                heard || decided(court.run, &op.name)
+            }
+            (_, Basis::Person) => decided(court.run, &op.name),
+            _ => all_disproved(court, &op.name, sends, sends.len() - 1) && is_disproved(court, &sends[sends.len() - 1]),
+        };
+        if !founded {
+            let blame = sends.last().map(|send| send.step).into_iter().collect();
+            let message = format!("{} is recorded as {}, and nothing that came back says so.", op.name, op.words);
+            finding.violated(DOUBT_IS_STICKY, &op.name, blame, message);
+        }
+    }
+    finding
+}
+
+/// Whether a person acted on an operation.
+fn decided(run: &Run, operation: &str) -> bool {
+    run.history.events().iter().any(|event| matches!(&event.kind, Kind::Person { about, .. } if about == operation))
+}
+
+pub(super) fn budget_survives(court: &Court<'_>) -> Finding {
+    let mut finding = Finding::default();
+    for (operation, sends) in &court.facts.sends {
+        finding.looked();
+        let counted = finally(court.run, operation).map(|op| op.attempts.len());
+        let blame = || sends.last().map(|send| send.step).into_iter().collect();
+        if sends.len() > court.max_sends as usize {
+            let message = format!("{operation} was sent {} times; its budget is {}.", sends.len(), court.max_sends);
+            finding.violated(BUDGET_SURVIVES, operation, blame(), message);
+        } else if counted.is_some_and(|counted| counted < sends.len()) {
+            let message = format!("{operation} was sent {} times and counts {}.", sends.len(), counted.unwrap_or(0));
+            finding.violated(BUDGET_SURVIVES, operation, blame(), message);
+        }
+    }
+    finding
+}
+
+pub(super) fn no_limbo(court: &Court<'_>) -> Finding {
+    let mut finding = Finding::default();
+    let belief = court.run.belief();
+    for op in belief.into_iter().flat_map(|belief| &belief.operations) {
+        if op.standing.is_terminal() {
+            continue;
+        }
+        finding.looked();
+        let limbo = match &op.waiting {
+            Waiting::Nothing | Waiting::Nobody => true,
+            Waiting::Engine => false,
+            Waiting::Person { .. } => !op.waiting.is_owned(),
+        };
+        if limbo {
+            let message = format!("{} is {} and waits for nobody.", op.name, op.words);
+            finding.violated(NO_LIMBO, &op.name, last_step(court.run), message);
+        }
+    }
+    finding
+}
+
+pub(super) fn converges(court: &Court<'_>) -> Finding {
+    let mut finding = Finding::default();
+    let End::Finished { .. } = court.run.end else { return finding };
+    for ask in &court.run.plan.workload.requests {
+        finding.looked();
+        let made = court.facts.made(&ask.operation);
+        let belief = finally(court.run, &ask.operation);
+        let standing = belief.map(|op| op.standing);
+        let owned = belief.is_some_and(|op| op.waiting.is_owned());
+        let completed = standing == Some(Standing::Completed);
+        let rejected = matches!(standing, None | Some(Standing::Rejected));
+        let risk = belief.is_some_and(|op| op.basis == Basis::AcceptedRisk);
+        let good = match ask.expect {
+            Expect::Recorded => completed && made.len() == 1,
+            Expect::Rejected => rejected && made.is_empty(),
+            Expect::OneOwned => made.len() == 1 && (completed || owned),
+            Expect::AtMostOne => {
+                made.len() <= 1 && (completed && made.len() == 1 || standing == Some(Standing::Rejected) && (made.is_empty() || risk) || owned)
+            }
+        };
+        if !good {
+            let stands = belief.map_or("unknown to the workflow".to_owned(), |op| op.words.clone());
+            let message = format!(
+                "{} ended as {stands} with {} at the destination; expected was {}.",
+                ask.operation,
+                plural(made.len()),
+                words(ask.expect)
+            );
+            finding.violated(CONVERGES, &ask.operation, last_step(court.run), message);
+        }
+    }
+    finding
+}
+
+fn plural(records: usize) -> String {
+    match records {
+        0 => "no record".into(),
+        1 => "one record".into(),
+        n => format!("{n} records"),
+    }
+}
+
+fn words(expect: Expect) -> &'static str {
+    match expect {
+        Expect::Recorded => "one record, recorded",
+        Expect::Rejected => "no record, rejected",
+        Expect::OneOwned => "one record, recorded or owned by a person",
+        Expect::AtMostOne => "at most one record, recorded, rejected or owned by a person",
+    }
+}

@@ -1,0 +1,131 @@
+//! What the wire showed, put in order by operation.
+
+use crate::belief::{Belief, BelievedOperation};
+use crate::fault::{Call, ExchangeName};
+use crate::history::{Kind, Nanos, Step};
+use crate::run::{Moment, Run};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// One create that left the workflow, and what was heard of it.
+pub(super) struct Send<'a> {
+    pub(super) step: Step,
+    pub(super) at: Nanos,
+    pub(super) key: Option<&'a str>,
+    pub(super) digest: &'a str,
+    /// The status that came back, with the summary's first word, and when.
+    pub(super) heard: Option<(u16, &'a str, Nanos)>,
+}
+
+/// One look-up that was answered.
+pub(super) struct Look<'a> {
+    pub(super) about: &'a str,
+    pub(super) step: Step,
+    pub(super) sent: Nanos,
+    pub(super) heard: Nanos,
+    pub(super) empty: bool,
+}
+
+/// One effect of the ledger.
+pub(super) struct Made<'a> {
+    pub(super) step: Step,
+    pub(super) record: &'a str,
+}
+
+/// What the wire showed.
+pub(super) struct Facts<'a> {
+    pub(super) sends: BTreeMap<&'a str, Vec<Send<'a>>>,
+    pub(super) looks: Vec<Look<'a>>,
+    pub(super) made: BTreeMap<&'a str, Vec<Made<'a>>>,
+    /// Deliveries that the source knows to be taken: name, step.
+    pub(super) acknowledged: Vec<(&'a str, Step)>,
+    /// Records that some answer named, by operation.
+    pub(super) named: BTreeMap<&'a str, Vec<&'a str>>,
+}
+
+impl<'a> Facts<'a> {
+    pub(super) fn of(run: &'a Run) -> Facts<'a> {
+        let mut facts = Facts {
+            sends: BTreeMap::new(),
+            looks: vec![],
+            made: BTreeMap::new(),
+            acknowledged: vec![],
+            named: BTreeMap::new(),
+        };
+        let mut left: BTreeMap<&ExchangeName, Nanos> = BTreeMap::new();
+        for event in run.history.events() {
+            match &event.kind {
+                Kind::Sent { exchange, key, digest, .. } => {
+                    left.insert(exchange, event.t_ns);
+                    if exchange.call == Call::Create {
+                        let send = Send {
+                            step: event.step,
+                            at: event.t_ns,
+                            key: key.as_deref(),
+                            digest,
+                            heard: None,
+                        };
+                        facts.sends.entry(&exchange.about).or_default().push(send);
+                    }
+                }
+                Kind::Effect { about, record, .. } => {
+                    facts.made.entry(about).or_default().push(Made { step: event.step, record });
+                }
+                Kind::Received { exchange, status, summary, record, empty } => {
+                    let sent = left.get(exchange).copied().unwrap_or(event.t_ns);
+                    facts.heard(exchange, *status, summary, record.as_deref(), *empty, (sent, event.t_ns, event.step));
+                }
+                _ => {}
+            }
+        }
+        facts
+    }
+
+    fn heard(
+        &mut self,
+        exchange: &'a ExchangeName,
+        status: u16,
+        summary: &'a str,
+        record: Option<&'a str>,
+        empty: bool,
+        (sent, heard, step): (Nanos, Nanos, Step),
+    ) {
+        let about = exchange.about.as_str();
+        match exchange.call {
+            Call::Create => {
+                let sends = self.sends.entry(about).or_default();
+                if let Some(send) = sends.get_mut(exchange.nth as usize - 1) {
+                    send.heard = Some((status, summary, heard));
+                }
+            }
+            Call::Find if status == 200 => self.looks.push(Look { about, step, sent, heard, empty }),
+            Call::Deliver if (200..300).contains(&status) => self.acknowledged.push((about, step)),
+            _ => {}
+        }
+        if let Some(record) = record {
+            self.named.entry(about).or_default().push(record);
+        }
+    }
+
+    pub(super) fn sends(&self, operation: &str) -> &[Send<'a>] {
+        self.sends.get(operation).map_or(&[], Vec::as_slice)
+    }
+
+    pub(super) fn made(&self, operation: &str) -> &[Made<'a>] {
+        self.made.get(operation).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// The beliefs that count: what a crash left, and what stands after the storm and at the end.
+pub(super) fn lasting(run: &Run) -> impl Iterator<Item = (Step, &Belief)> {
+    run.beliefs.iter().filter(|at| at.moment != Moment::Storm).map(|at| (at.step, &at.belief))
+}
+
+/// What was believed at the end of an operation.
+pub(super) fn finally<'a>(run: &'a Run, operation: &str) -> Option<&'a BelievedOperation> {
+    run.belief()?.operation(operation)
+}
+
+pub(super) fn between(later: Nanos, earlier: Nanos) -> Duration {
+    Duration::from_nanos(later.0.saturating_sub(earlier.0))
+}

@@ -1,0 +1,152 @@
+//! Everything outside: the source that delivers until it is answered, and the people who decide.
+
+use crate::fault::{Call, ExchangeName, Phase, What};
+use crate::field::{Alive, Field, PEOPLE, SOURCE, WORKFLOW};
+use crate::history::{digest, Kind};
+use crate::io::Io;
+use crate::plan::Delivery;
+use crate::scenario::Decision;
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full};
+use hyper::client::conn::http1;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::net::TcpStream;
+
+/// How long the source and people wait for an answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The source's pause after a delivery that was not answered; doubled up to the longest.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// What the workflow answered.
+struct Answered {
+    status: u16,
+    body: serde_json::Value,
+}
+
+/// Delivers until the workflow has answered for good: at least once, as real sources do.
+pub(crate) async fn deliver(field: Arc<Field>, address: &'static str, delivery: Delivery, open: Arc<AtomicUsize>) {
+    tokio::time::sleep(Duration::from_millis(delivery.at_ms)).await;
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let exchange = field.name_exchange(Call::Deliver, &delivery.name);
+        let answer = post(&field, SOURCE, &exchange, address, "/deliveries", &delivery.body).await;
+        let settled = answer.is_some_and(|answer| match answer.status {
+            200..=299 => true,
+            400 | 409 | 422 => answer.body["recorded"] == true,
+            _ => false,
+        });
+        if settled {
+            open.fetch_sub(1, Ordering::Relaxed);
+            return;
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// A person's decision: tried until the workflow has taken or refused it.
+pub(crate) async fn decide(field: &Arc<Field>, address: &'static str, about: &str, decision: Decision) {
+    let kind = Kind::Person { about: about.to_owned(), words: decision.words };
+    field.event(PEOPLE, kind, None);
+    for _ in 0..20 {
+        let exchange = field.name_exchange(Call::Decide, about);
+        let answer = post(field, PEOPLE, &exchange, address, &decision.path, &decision.body).await;
+        if answer.is_some_and(|answer| answer.status < 500) {
+            return;
+        }
+        tokio::time::sleep(LONGEST_PAUSE).await;
+    }
+}
+
+/// One exchange with the workflow; none where no answer was heard.
+async fn post(
+    field: &Arc<Field>,
+    from: &'static str,
+    exchange: &ExchangeName,
+    address: &'static str,
+    path: &str,
+    body: &[u8],
+) -> Option<Answered> {
+    let _ = field.phase(exchange, Phase::BeforeSend);
+    let kind = Kind::Sent {
+        exchange: exchange.clone(),
+        to: WORKFLOW,
+        key: None,
+        digest: digest(body),
+        summary: format!("POST {path}"),
+    };
+    let sent = field.event(from, kind, None);
+    let outcome = field.outcome(from, exchange, sent).map(|(what, _)| what);
+    let answer = match outcome {
+        Some(What::LoseRequest(_)) => None,
+        _ => tokio::time::timeout(PATIENCE, exchange_bytes(field, exchange, address, path, body)).await.ok().flatten(),
+    };
+    let lost = matches!(outcome, Some(What::LoseResponse(_)));
+    match answer.filter(|_| !lost) {
+        Some(answer) if field.phase(exchange, Phase::Answered) == Alive::Yes || answer.status < 500 => {
+            let delivery = answer.body["delivery"].as_str().or(answer.body["error"].as_str());
+            let kind = Kind::Received {
+                exchange: exchange.clone(),
+                status: answer.status,
+                summary: delivery.unwrap_or_default().to_owned(),
+                record: None,
+                empty: false,
+            };
+            field.event(from, kind, Some(sent));
+            Some(answer)
+        }
+        _ => {
+            field.event(from, Kind::Broken { exchange: exchange.clone() }, Some(sent));
+            None
+        }
+    }
+}
+
+async fn exchange_bytes(
+    field: &Arc<Field>,
+    exchange: &ExchangeName,
+    address: &'static str,
+    path: &str,
+    body: &[u8],
+) -> Option<Answered> {
+    let stream = TcpStream::connect(address).await.ok()?;
+    let (mut sender, connection) = http1::handshake(Io::new(stream)).await.ok()?;
+    let request = hyper::Request::post(path)
+        .header("host", address)
+        .header("content-type", "application/json")
+        .body(Full::new(Bytes::copy_from_slice(body)))
+        .ok()?;
+    let answer = async {
+        let response = sender.send_request(request).await.ok()?;
+        let status = response.status().as_u16();
+        let bytes = response.into_body().collect().await.ok()?.to_bytes();
+        Some(Answered { status, body: serde_json::from_slice(&bytes).unwrap_or_default() })
+    };
+    let mut sent = false;
+    let mut answer = std::pin::pin!(answer);
+    let mut connection = std::pin::pin!(connection);
+    std::future::poll_fn(|cx| {
+        use std::future::Future as _;
+        use std::task::Poll;
+        let mut ready = answer.as_mut().poll(cx);
+        if ready.is_pending() && connection.as_mut().poll(cx).is_ready() {
+            ready = answer.as_mut().poll(cx);
+            if ready.is_pending() {
+                return Poll::Ready(None);
+            }
+        }
+        if !sent {
+            sent = true;
+            // The first turn has put the request on the wire.
+            let _ = field.phase(exchange, Phase::Sent);
+        }
+        if ready.is_pending() {
+            ready = answer.as_mut().poll(cx);
+        }
+        ready
+    })
+    .await
+}

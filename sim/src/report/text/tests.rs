@@ -1,0 +1,118 @@
+use super::*;
+use crate::catalogue::Catalogue;
+use crate::explore::{Chosen, Exploration, Request, explore};
+use crate::fixture::{MUTANT, catalogue, pipeline};
+use crate::replay::{Question, killed_by, replay};
+use crate::report::json;
+use crate::run::Options;
+use crate::seeds::{Seeds, Shard};
+use crate::watch::Watch;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+const PLAIN: Style = Style { color: false, ascii: false };
+
+fn request(catalogue: &Catalogue, mutant: Option<&str>) -> Request {
+    let chosen = catalogue.scenarios.iter().enumerate().map(|(scenario, one)| Chosen {
+        scenario,
+        name: one.name(),
+        contracts: one.contracts(),
+        killed_by: killed_by(&**one, mutant),
+    });
+    Request {
+        chosen: chosen.collect(),
+        seeds: Seeds::parse("0..2000", &|| Err("no commit".into())).unwrap(),
+        shard: Shard::ALL,
+        jobs: 2,
+        mutant: mutant.map(str::to_owned),
+        kinds: None,
+        steps_max: Options::default().steps_max,
+        failures_max: Some(5),
+        time: None,
+    }
+}
+
+/// The lines of text and of JSON about an exploration whose costs are made up.
+fn reported(mutant: Option<&str>, change: impl FnOnce(&mut Exploration), exit: u8) -> (Vec<String>, Vec<String>) {
+    let catalogue = Arc::new(catalogue());
+    let request = request(&catalogue, mutant);
+    let quiet = AtomicBool::new(false);
+    let mut done = explore(&catalogue, pipeline(), request.clone(), &quiet, &mut |_| {});
+    change(&mut done);
+    let explored = Explored {
+        request: &request,
+        done: &done,
+        commit: Some("4f1c2aa"),
+        wall_s: 64.06,
+        cpu_s: Some(1.6),
+        peak_rss_bytes: Some(23_000_000),
+        exit,
+        tells_never: mutant.is_none(),
+        is_whole: mutant.is_none(),
+    };
+    let (mut lines, mut json_lines) = (vec![], vec![]);
+    for one in &done.failures {
+        let scenario = catalogue.scenarios.iter().find(|s| s.name() == one.example.scenario).unwrap();
+        let contract = scenario.contracts().into_iter().find(|c| c.id == one.example.contract).unwrap();
+        let question =
+            Question { mutant: mutant.map(str::to_owned), ..Question::about(one.example.clone()) };
+        let answer = replay(pipeline(), &**scenario, &contract, &question, &Watch::default()).unwrap();
+        let artifacts = Some("target/in-doubt/latest/x");
+        let told = ToldFailure { failure: one, answer: &answer, contract: &contract, artifacts };
+        lines.extend(failure(PLAIN, &told, done.runs));
+        json_lines.push(json::failure(&told, done.runs));
+    }
+    lines.extend(scenarios(PLAIN, &explored));
+    lines.extend(summary(PLAIN, &explored));
+    json_lines.extend(explored.never().iter().map(json::never));
+    json_lines.push(json::summary(&explored));
+    (lines, json_lines)
+}
+
+fn pretty(lines: &[String]) -> String {
+    let parsed = lines.iter().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    parsed.map(|value| serde_json::to_string_pretty(&value).unwrap() + "\n").collect()
+}
+
+#[test]
+fn nothing_found() {
+    let (lines, json_lines) = reported(None, |_| {}, 0);
+    insta::assert_snapshot!("held", lines.join("\n"));
+    insta::assert_snapshot!("held_json", pretty(&json_lines));
+}
+
+#[test]
+fn a_mutant_found() {
+    let (lines, json_lines) = reported(Some(MUTANT), |_| {}, 1);
+    insta::assert_snapshot!("violated", lines.join("\n"));
+    insta::assert_snapshot!("violated_json", pretty(&json_lines));
+}
+
+#[test]
+fn everything_that_can_go_wrong() {
+    let (lines, json_lines) = reported(
+        None,
+        |done| {
+            let case: Case = "one-ticket/zendesk_ticket@760".parse().unwrap();
+            done.undecided_examples.push((case.clone(), "20000 steps".into()));
+            done.harness_examples.push((case.clone(), "panic at sim/src/world.rs:7: no such node".into()));
+            let difference = Difference { step: 117, a: "key 7d0f".into(), b: "key 19ab".into() };
+            done.compared(&case, Some(difference));
+            (done.undecided, done.harness, done.interrupted) = (1, 1, true);
+        },
+        5,
+    );
+    insta::assert_snapshot!("wrong", lines.join("\n"));
+    assert!(json_lines.last().unwrap().ends_with("\"exit\":5}"));
+}
+
+#[test]
+fn words_and_numbers() {
+    assert_eq!(grouped(0), "0");
+    assert_eq!(grouped(1234567), "1,234,567");
+    assert_eq!((count(1, "seed"), count(2000, "seed")), ("1 seed".into(), "2,000 seeds".into()));
+    let status = PLAIN.status(Tone::Good, "HELD", "x");
+    assert_eq!(status, "        HELD x");
+    let color = Style { color: true, ascii: true }.status(Tone::Bad, "NEVER", "é");
+    assert_eq!(color, "\u{1b}[1;31m       NEVER\u{1b}[0m ?");
+}
