@@ -1,1 +1,20 @@
-//! placeholder
+//! The catalogue: the access-request workflow under every story that it must survive.
+//!
+//! [`access`] binds the real workflow to the harness, [`stories`] has one file a story, [`storm`] adds faults beyond a
+//! story's own, [`belief`] reads what the workflow believes, [`goals`] says what some seed must reach.
+#![forbid(unsafe_code)]
+
+pub mod access;
+pub mod belief;
+pub mod goals;
+pub mod places;
+pub mod stories;
+pub mod storm;
+
+use sim::catalogue::Catalogue;
+
+/// Every scenario, and what `bench` measures.
+pub fn catalogue() -> Catalogue {
+    let scenarios = stories::ALL.iter().map(|story| Box::new(**story) as Box<dyn sim::scenario::Scenario>);
+    Catalogue { scenarios: scenarios.collect(), benches: vec![] }
+}

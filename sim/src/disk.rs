@@ -19,6 +19,7 @@ mod tests;
 
 pub use crash::CrashKeep;
 pub use image::DiskImage;
+pub use process::Process;
 
 use image::Image;
 use share::Share;

@@ -14,9 +14,9 @@ use crate::watch::{LIMIT, LOOK};
 use destinations::Contract;
 use pool::{Came, Job, Outcome};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The first so many seeds are run twice and compared.
@@ -102,7 +102,8 @@ pub fn explore(
     let goals = |chosen: &Chosen| {
         catalogue.scenarios[chosen.scenario].goals().iter().map(|goal| (goal.name, 0)).collect()
     };
-    let scenarios = request.chosen.iter().map(|chosen| ScenarioTally::new(chosen.name, goals(chosen))).collect();
+    let scenarios =
+        request.chosen.iter().map(|chosen| ScenarioTally::new(chosen.name, goals(chosen))).collect();
     let mut fold = Fold {
         done: Exploration::new(scenarios),
         waiting: BTreeMap::new(),

@@ -107,8 +107,7 @@ fn draft(
     mutant: Option<&str>,
     kinds: Option<&[String]>,
 ) -> Result<Plan, String> {
-    let mut faults =
-        vec![Fault { at: Place::Exchange(create(1)), what: What::LoseResponse(Loss::Silence) }];
+    let mut faults = vec![Fault { at: Place::Exchange(create(1)), what: What::LoseResponse(Loss::Silence) }];
     if seed.0.is_multiple_of(2) {
         let at = Place::Sync { boot: 1, nth: 2, when: When::After };
         faults.push(Fault { at, what: What::Kill(5000) });
@@ -191,8 +190,12 @@ impl Script {
         };
         let mut cause = arrived;
         if let Some(effect) = self.desk.ledger().effects().get(before).cloned() {
-            let kind =
-                Kind::Effect { about: OPERATION.into(), record: effect.record, key: Some(key.into()), late: false };
+            let kind = Kind::Effect {
+                about: OPERATION.into(),
+                record: effect.record,
+                key: Some(key.into()),
+                late: false,
+            };
             cause = self.add(1, "helpdesk", kind, Some(arrived));
         }
         let record = self.desk.ledger().effects().last().map(|effect| effect.record.clone());
@@ -224,7 +227,8 @@ fn run(_: &dyn Scenario, plan: &Plan, options: &Options) -> Run {
     let delivery = ExchangeName { call: Call::Deliver, about: "R17/d-1".into(), nth: 1 };
     let summary = "POST /deliveries".to_owned();
     script.add(0, "workflow", Kind::Started { boot: 1 }, None);
-    let kind = Kind::Sent { exchange: delivery.clone(), to: "workflow", key: None, digest: "1a2b".into(), summary };
+    let kind =
+        Kind::Sent { exchange: delivery.clone(), to: "workflow", key: None, digest: "1a2b".into(), summary };
     let sent = script.add(0, "source", kind, None);
     script.add(1, "workflow", Kind::Arrived { exchange: delivery.clone() }, Some(sent));
     script.add(0, "workflow", Kind::Synced { boot: 1, nth: 1 }, None);
@@ -246,7 +250,12 @@ fn run(_: &dyn Scenario, plan: &Plan, options: &Options) -> Run {
     }
     script.note("completed");
     let summary = "accepted".to_owned();
-    script.add(0, "source", Kind::Received { exchange: delivery, status: 202, summary, record: None, empty: false }, None);
+    script.add(
+        0,
+        "source",
+        Kind::Received { exchange: delivery, status: 202, summary, record: None, empty: false },
+        None,
+    );
     script.add(0, "source", Kind::Calm, None);
     script.add(1500, "source", Kind::Quiet, None);
     let records = script.desk.ledger().records().len() as u32;
@@ -265,7 +274,8 @@ fn run(_: &dyn Scenario, plan: &Plan, options: &Options) -> Run {
 }
 
 fn belief(script: &Script, keys: &[&str]) -> Belief {
-    let attempts = keys.iter().map(|key| BelievedAttempt { key: (*key).into(), digest: "7c1e".into() }).collect();
+    let attempts =
+        keys.iter().map(|key| BelievedAttempt { key: (*key).into(), digest: "7c1e".into() }).collect();
     let operation = BelievedOperation {
         name: OPERATION.into(),
         standing: Standing::Completed,
@@ -294,8 +304,10 @@ fn judge(run: &Run, scenario: &dyn Scenario) -> Judgement {
         let message = "R17:create-ticket:v1 was sent with two different keys.".to_owned();
         all.push(Violation { invariant: STABLE, about, blame, message });
     }
-    let fingerprints =
-        all.iter().map(|violation| Fingerprint(format!("{}/helpdesk/9c1e", violation.invariant.name))).collect();
+    let fingerprints = all
+        .iter()
+        .map(|violation| Fingerprint(format!("{}/helpdesk/9c1e", violation.invariant.name)))
+        .collect();
     let verdict = if all.is_empty() { Verdict::Held } else { Verdict::Violated(all) };
     let goals = scenario.goals().iter().map(|goal| (goal.reached)(run)).collect();
     Judgement { verdict, fingerprints, evaluated: vec![1; crate::invariants::INVARIANTS.len()], goals }

@@ -19,14 +19,19 @@
 #![deny(unsafe_code)]
 
 pub mod belief;
+pub mod bench;
 pub mod catalogue;
+pub mod cli;
 #[cfg(madsim)]
 pub mod deskhost;
 pub mod disk;
 pub mod draft;
+pub mod explore;
 pub mod fault;
 #[cfg(madsim)]
 mod field;
+#[cfg(test)]
+mod fixture;
 pub mod history;
 pub mod invariants;
 #[cfg(madsim)]
@@ -35,12 +40,20 @@ mod io;
 mod outside;
 #[cfg(madsim)]
 mod panics;
+pub mod pipeline;
 pub mod plan;
+pub mod progress;
+pub mod replay;
+pub mod report;
+pub mod resources;
 pub mod run;
 pub mod scenario;
 pub mod seed;
+pub mod seeds;
+pub mod story;
 pub mod verdict;
 pub mod vfs;
+pub mod watch;
 #[cfg(madsim)]
 mod wire;
 #[cfg(madsim)]

@@ -12,8 +12,7 @@ use std::path::Path;
 use std::sync::Once;
 
 /// Draws a plan: scenario, contract, seed, mutant, and the fault kinds that may be on its tape (none: all).
-pub type Draft =
-    fn(&dyn Scenario, &Contract, Seed, Option<&str>, Option<&[String]>) -> Result<Plan, String>;
+pub type Draft = fn(&dyn Scenario, &Contract, Seed, Option<&str>, Option<&[String]>) -> Result<Plan, String>;
 
 /// What makes a verdict out of a seed. Tests put other functions in.
 #[derive(Clone, Copy)]
@@ -108,7 +107,8 @@ pub fn caught<T>(work: impl FnOnce() -> T) -> Result<T, Panic> {
     done.map_err(|payload| {
         take_panic().unwrap_or_else(|| {
             let text = payload.downcast_ref::<String>().map(String::as_str);
-            let message = text.or(payload.downcast_ref::<&str>().copied()).unwrap_or("a value that is no text");
+            let message =
+                text.or(payload.downcast_ref::<&str>().copied()).unwrap_or("a value that is no text");
             Panic { message: message.to_owned(), place: "an unknown place".into(), is_ours: true }
         })
     })
@@ -123,9 +123,11 @@ fn install_hook() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let before = take_hook();
-        set_hook(Box::new(move |info| {
-            if CATCHING.get() { LAST.set(Some(seen(info))) } else { before(info) }
-        }));
+        set_hook(Box::new(
+            move |info| {
+                if CATCHING.get() { LAST.set(Some(seen(info))) } else { before(info) }
+            },
+        ));
     });
 }
 

@@ -92,6 +92,8 @@ pub enum Expect {
     Recorded,
     /// None: the request is rejected.
     Rejected,
+    /// None, and a person owns the question.
+    NoneOwned,
     /// Exactly one, which a person has confirmed or still has to.
     OneOwned,
     /// At most one: recorded, or owned by a person.

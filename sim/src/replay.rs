@@ -350,7 +350,12 @@ pub fn difference(a: &Ran, b: &Ran) -> Option<Difference> {
     let (left, right) = (a.run.history.events(), b.run.history.events());
     let at = (0..left.len().max(right.len())).find(|index| left.get(*index) != right.get(*index));
     let ends = |ran: &Ran| {
-        format!("{:?} after {} disk writes: {:?}", ran.run.end, ran.run.history.writes(), ran.judgement.verdict)
+        format!(
+            "{:?} after {} disk writes: {:?}",
+            ran.run.end,
+            ran.run.history.writes(),
+            ran.judgement.verdict
+        )
     };
     if let Some(index) = at {
         let shown = |events: &[crate::history::Event]| match events.get(index) {

@@ -171,8 +171,7 @@ fn from_base(
         let resolved = head().and_then(|hash| {
             hashed(hash.trim()).ok_or_else(|| format!("`{}` is not a commit's hash", hash.trim()))
         });
-        let first =
-            resolved.map_err(|why| SeedsError::Commit { text: text.to_owned(), why })?;
+        let first = resolved.map_err(|why| SeedsError::Commit { text: text.to_owned(), why })?;
         return Ok((first, len));
     }
     let first = hashed(base)
@@ -285,7 +284,8 @@ mod tests {
     fn errors_name_the_place_and_show_what_is_right() {
         let mut shown = String::new();
         let wrong = ["", "x", "3,x,5", "0..x", "9..3", "5..5", "-1", "+1", "0x", "0xg", "1e3"];
-        let more = ["0..=18446744073709551615", "18446744073709551616", "5@4f1c2aa", "x@COMMIT", "1,2,1", "0..9,4"];
+        let more =
+            ["0..=18446744073709551615", "18446744073709551616", "5@4f1c2aa", "x@COMMIT", "1,2,1", "0..9,4"];
         for text in wrong.into_iter().chain(more) {
             shown += &format!("{text:<26} {}\n", parse(text).unwrap_err());
         }

@@ -6,7 +6,6 @@ mod pick;
 mod sides;
 mod text;
 
-pub use draw::LANES_WIDTH;
 pub use text::to_ascii;
 
 use crate::history::Step;

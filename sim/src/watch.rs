@@ -19,7 +19,9 @@ pub struct Watch(Mutex<BTreeMap<u64, (Case, Instant)>>);
 
 /// A run that took longer than [`LIMIT`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0} has taken more than 60 s of wall clock, where a run takes about a millisecond; it never waits or never ends")]
+#[error(
+    "{0} has taken more than 60 s of wall clock, where a run takes about a millisecond; it never waits or never ends"
+)]
 pub struct Hung(pub Case);
 
 impl Watch {

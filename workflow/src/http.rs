@@ -30,7 +30,7 @@ impl hyper::rt::Timer for Timer {
     }
 
     fn sleep_until(&self, deadline: std::time::Instant) -> Pin<Box<dyn hyper::rt::Sleep>> {
-        Box::pin(Sleep(Box::pin(tokio::time::sleep_until(tokio::time::Instant::from_std(deadline)))))
+        Box::pin(Sleep(Box::pin(tokio::time::sleep_until(deadline.into()))))
     }
 }
 

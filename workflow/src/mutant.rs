@@ -21,8 +21,6 @@ pub enum Mistake {
     LookupThenCreate,
     /// A key is used after the destination may have forgotten it.
     IgnoreSafeUntil,
-    /// What is read after opening is acted on before it is made durable.
-    NoCheckpointAfterOpen,
 }
 
 /// Name, mistake, the invariant that must catch it, and the mistake in words.
@@ -33,12 +31,6 @@ pub const MISTAKES: &[(&str, Mistake, &str, &str)] = &[
     ("skip-fsync", Mistake::SkipFsync, "V10", "commits are not synced to the disk"),
     ("lookup-then-create", Mistake::LookupThenCreate, "V1", "each delivery looks up, then creates, without a claim"),
     ("ignore-safe-until", Mistake::IgnoreSafeUntil, "V6", "a key is used after the destination may have forgotten it"),
-    (
-        "no-checkpoint-after-open",
-        Mistake::NoCheckpointAfterOpen,
-        "V2",
-        "what was read after opening is acted on before it is durable",
-    ),
 ];
 
 /// The mistake that an engine runs with: none, except in the simulator.

@@ -13,7 +13,7 @@ use crate::state::State;
 use committer::Committer;
 use std::sync::Arc;
 
-pub use open::SCHEMA_VERSION;
+pub use open::{create_file, SCHEMA_VERSION};
 pub use rows::{read_all, Contents, StoredDelivery};
 
 /// A failed store call. Each says whether its effect may have happened.

@@ -17,13 +17,20 @@ pub struct Args {
     #[command(subcommand)]
     pub command: Option<Command>,
     /// When to use colours; NO_COLOR and CLICOLOR_FORCE are obeyed
-    #[arg(long, global = true, value_enum, default_value = "auto", value_name = "WHEN")]
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value = "auto",
+        value_name = "WHEN",
+        help_heading = "Output"
+    )]
     pub color: When,
     /// Draw with ASCII only
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = "Output")]
     pub ascii: bool,
     /// How data is printed [default: text, github where GITHUB_ACTIONS is set]
-    #[arg(long, global = true, value_enum)]
+    #[arg(long, global = true, value_enum, help_heading = "Output")]
     pub format: Option<Format>,
 }
 
@@ -123,7 +130,7 @@ pub struct ExploreArgs {
     #[arg(long, default_value = "target/in-doubt", value_name = "DIR")]
     pub artifacts: PathBuf,
     /// How progress is shown
-    #[arg(long, value_enum, default_value = "auto", value_name = "HOW")]
+    #[arg(long, value_enum, default_value = "auto", value_name = "HOW", help_heading = "Output")]
     pub show_progress: Show,
 }
 

@@ -12,7 +12,7 @@ pub(super) fn run(cx: &mut Context<'_>, args: &BenchArgs) -> Result<u8, CliError
     let known: Vec<&str> = catalogue.benches.iter().map(|bench| bench.variant).collect();
     for name in &args.variants {
         if !known.contains(&name.as_str()) {
-            return Err(choose::unknown("variant", name, &known));
+            return Err(choose::unknown("there is no variant", name, &known));
         }
     }
     let wanted = |variant: &str| args.variants.is_empty() || args.variants.iter().any(|name| name == variant);
@@ -28,7 +28,8 @@ pub(super) fn run(cx: &mut Context<'_>, args: &BenchArgs) -> Result<u8, CliError
                 message: format!("variant {} with {requests} requests: {error}", bench.variant),
                 help: vec![],
             })?;
-            let line = if cx.format == Format::Json { json(&measured) } else { cx.out_style.line(&row(&measured)) };
+            let line =
+                if cx.format == Format::Json { json(&measured) } else { cx.out_style.line(&row(&measured)) };
             cx.print(&line);
             all.push(measured);
         }

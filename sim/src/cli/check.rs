@@ -104,7 +104,9 @@ fn repeatable(cx: &Context<'_>) -> Finding {
             );
             finding("repeatable", exit::DIFFERS, says)
         }
-        None => finding("repeatable", exit::HELD, format!("{} run twice, equal", count(done.checked, "seed"))),
+        None => {
+            finding("repeatable", exit::HELD, format!("{} run twice, equal", count(done.checked, "seed")))
+        }
     }
 }
 
@@ -117,7 +119,8 @@ fn smoke(cx: &Context<'_>) -> Finding {
             for contract in scenario.contracts() {
                 let (name, id) = (scenario.name().to_owned(), contract.id.clone());
                 let case = Case { scenario: name, contract: id, seed: Seed(0) };
-                watch.during(0, &case, || calm_run(pipeline, &**scenario, &contract))
+                watch
+                    .during(0, &case, || calm_run(pipeline, &**scenario, &contract))
                     .map_err(|(code, why)| (code, format!("{case} --faults none: {why}")))?;
                 runs += 1;
             }

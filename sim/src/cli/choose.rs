@@ -62,7 +62,7 @@ fn with_mutant(catalogue: &Catalogue, chosen: Vec<Chosen>, mutant: &str) -> Resu
     let all = mutants(catalogue);
     let Some((_, offered_by)) = all.iter().find(|(known, _)| known.name == mutant) else {
         let names: Vec<&str> = all.iter().map(|(known, _)| known.name).collect();
-        return Err(unknown("mutant", mutant, &names));
+        return Err(unknown("there is no mutant", mutant, &names));
     };
     let with: Vec<Chosen> = chosen.into_iter().filter(|one| one.killed_by.is_some()).collect();
     if with.is_empty() {
@@ -75,14 +75,14 @@ fn with_mutant(catalogue: &Catalogue, chosen: Vec<Chosen>, mutant: &str) -> Resu
 /// The index of the scenario with this name.
 pub(super) fn scenario(catalogue: &Catalogue, name: &str) -> Result<usize, CliError> {
     let names: Vec<&str> = catalogue.scenarios.iter().map(|scenario| scenario.name()).collect();
-    names.iter().position(|known| *known == name).ok_or_else(|| unknown("scenario", name, &names))
+    names.iter().position(|known| *known == name).ok_or_else(|| unknown("there is no scenario", name, &names))
 }
 
 /// The contract with this id, among those of a scenario.
 pub(super) fn contract(scenario: &dyn Scenario, id: &str) -> Result<Arc<Contract>, CliError> {
     let contracts = scenario.contracts();
     let ids: Vec<&str> = contracts.iter().map(|contract| contract.id.as_str()).collect();
-    let what = format!("contract of {}", scenario.name());
+    let what = format!("{} has no contract", scenario.name());
     let found = contracts.iter().find(|contract| contract.id == id);
     found.cloned().ok_or_else(|| unknown(&what, id, &ids))
 }
@@ -108,7 +108,11 @@ pub(super) fn kinds(text: Option<&str>) -> Result<Option<Vec<String>>, CliError>
     }
     let known = |kind: &str| {
         let kind = kind.trim();
-        if KINDS.contains(&kind) { Ok(kind.to_owned()) } else { Err(unknown("fault kind", kind, &KINDS)) }
+        if KINDS.contains(&kind) {
+            Ok(kind.to_owned())
+        } else {
+            Err(unknown("there is no fault kind", kind, &KINDS))
+        }
     };
     text.split(',').map(known).collect::<Result<_, _>>().map(Some)
 }
@@ -141,7 +145,7 @@ pub(super) fn contracts(catalogue: &Catalogue) -> Vec<(Arc<Contract>, usize)> {
     all
 }
 
-/// An error for a name that nobody has.
+/// An error for a name that nobody has: what is said before the name, the name, and those that there are.
 pub(super) fn unknown(what: &str, name: &str, known: &[&str]) -> CliError {
     let likeness = |candidate: &str| strsim::jaro_winkler(name, candidate);
     let near = known.iter().copied().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
@@ -151,5 +155,5 @@ pub(super) fn unknown(what: &str, name: &str, known: &[&str]) -> CliError {
     }
     help.push(if known.is_empty() { "there is none".into() } else { format!("known: {}", known.join(", ")) });
     let code = super::exit::USAGE;
-    CliError { code, message: format!("there is no {what} `{name}`"), help }
+    CliError { code, message: format!("{what} `{name}`"), help }
 }

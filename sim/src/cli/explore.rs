@@ -144,18 +144,22 @@ fn explore_shown(cx: &mut Context<'_>, args: &ExploreArgs, request: &Request) ->
     let mut progress = Progress::new(args.show_progress, cx.err_is_terminal, style, request.total());
     let started = now();
     let err = &mut *cx.err;
-    let done = explore(&cx.catalogue, cx.pipeline, request.clone(), &INTERRUPTED, &mut |notice| match notice {
-        Notice::First(case, came) => {
-            let seconds = started.elapsed().as_secs_f64();
-            progress.say(err, &style.status(Tone::Plain, "First", &format!("{case}  {came}  [{seconds:.2}s]")));
-        }
-        Notice::Done { done, failures, scenario } => progress.done(err, done, failures, scenario),
-        Notice::Found(failure) => progress.say(err, &found(style, failure)),
-        Notice::Hung(case) => {
-            let rest = format!("{case}  has run for 60 s of wall clock; it is given up");
-            progress.say(err, &style.status(Tone::Bad, "HANGS", &rest));
-        }
-    });
+    let done =
+        explore(&cx.catalogue, cx.pipeline, request.clone(), &INTERRUPTED, &mut |notice| match notice {
+            Notice::First(case, came) => {
+                let seconds = started.elapsed().as_secs_f64();
+                progress.say(
+                    err,
+                    &style.status(Tone::Plain, "First", &format!("{case}  {came}  [{seconds:.2}s]")),
+                );
+            }
+            Notice::Done { done, failures, scenario } => progress.done(err, done, failures, scenario),
+            Notice::Found(failure) => progress.say(err, &found(style, failure)),
+            Notice::Hung(case) => {
+                let rest = format!("{case}  has run for 60 s of wall clock; it is given up");
+                progress.say(err, &style.status(Tone::Bad, "HANGS", &rest));
+            }
+        });
     progress.end();
     done
 }
@@ -210,9 +214,8 @@ pub(super) fn ask(
     question: Question,
 ) -> Result<Answer, CliError> {
     let (catalogue, pipeline, contract) = (Arc::clone(&cx.catalogue), cx.pipeline, Arc::clone(contract));
-    let answer = apart(move |watch| {
-        replay(pipeline, &*catalogue.scenarios[index], &contract, &question, watch)
-    });
+    let answer =
+        apart(move |watch| replay(pipeline, &*catalogue.scenarios[index], &contract, &question, watch));
     let no_help = |code, message| CliError { code, message, help: vec![] };
     match answer {
         Ok(Ok(answer)) => Ok(answer),

@@ -32,14 +32,23 @@ fn text(catalogue: &Catalogue) -> Vec<String> {
     let mut lines = vec!["Scenarios (cargo sim list SCENARIO tells one in full)".to_owned()];
     let width = catalogue.scenarios.iter().map(|scenario| scenario.name().len()).max().unwrap_or(0);
     lines.extend(catalogue.scenarios.iter().map(|s| format!("  {:<width$}  {}", s.name(), first_line(&**s))));
-    lines.extend([String::new(), "Contracts, and the best that each permits after a send in doubt".to_owned()]);
+    lines.extend([
+        String::new(),
+        "Contracts, and the best that each permits after a send in doubt".to_owned(),
+    ]);
     let contracts = choose::contracts(catalogue);
     let width = contracts.iter().map(|(contract, _)| contract.id.len()).max().unwrap_or(0);
     for (contract, scenario) in contracts {
         let class = class(catalogue, &contract, scenario);
-        lines.push(format!("  {:<width$}  {class:<16}  {}, {}", contract.id, contract.system, contract.operation));
+        lines.push(format!(
+            "  {:<width$}  {class:<16}  {}, {}",
+            contract.id, contract.system, contract.operation
+        ));
     }
-    lines.extend([String::new(), "Mutants: known mistakes, each with the invariant that must catch it".to_owned()]);
+    lines.extend([
+        String::new(),
+        "Mutants: known mistakes, each with the invariant that must catch it".to_owned(),
+    ]);
     let mutants = choose::mutants(catalogue);
     let width = mutants.iter().map(|(mutant, _)| mutant.name.len()).max().unwrap_or(0);
     for (mutant, _) in mutants {
@@ -129,9 +138,11 @@ fn json(catalogue: &Catalogue) -> Vec<String> {
         let (name, killed_by, mistake) = (mutant.name, mutant.killed_by, mutant.mistake);
         json_line(&MutantLine { kind: "mutant", name, killed_by, mistake, scenarios })
     }));
-    lines.extend(INVARIANTS.iter().map(|id| {
-        json_line(&InvariantLine { kind: "invariant", id: id.id, name: id.name, says: id.says })
-    }));
+    lines.extend(
+        INVARIANTS.iter().map(|id| {
+            json_line(&InvariantLine { kind: "invariant", id: id.id, name: id.name, says: id.says })
+        }),
+    );
     lines.extend(choose::contracts(catalogue).into_iter().map(|(contract, scenario)| {
         json_line(&ContractLine {
             kind: "contract",

@@ -91,7 +91,9 @@ mod tests {
     #[test]
     fn a_locale_that_is_not_utf8_gets_ascii() {
         assert!(!place(&[]).wants_ascii);
-        assert!(!place(&[("LANG", "C.UTF-8")]).wants_ascii && !place(&[("LC_ALL", "de_DE.utf8")]).wants_ascii);
+        assert!(
+            !place(&[("LANG", "C.UTF-8")]).wants_ascii && !place(&[("LC_ALL", "de_DE.utf8")]).wants_ascii
+        );
         assert!(place(&[("LANG", "C.UTF-8"), ("LC_ALL", "C")]).wants_ascii);
         assert!(place(&[("LANG", "de_DE.ISO-8859-1")]).wants_ascii);
     }

@@ -43,7 +43,8 @@ fn help_pages() {
     command.build();
     shown += &format!("{}\n", command.render_long_help());
     for sub in command.get_subcommands_mut() {
-        shown += &format!("======== {}\n{}\n", sub.get_name(), sub.clone().term_width(100).render_long_help());
+        shown +=
+            &format!("======== {}\n{}\n", sub.get_name(), sub.clone().term_width(100).render_long_help());
     }
     insta::assert_snapshot!("help", shown);
 }

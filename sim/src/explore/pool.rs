@@ -152,7 +152,13 @@ impl Job {
     }
 
     /// Where a second run differs. It runs on a fresh thread, so that what the first one left in this one shows.
-    fn again(&self, scenario: &dyn Scenario, plan: &Plan, options: &Options, ran: &Ran) -> Option<Difference> {
+    fn again(
+        &self,
+        scenario: &dyn Scenario,
+        plan: &Plan,
+        options: &Options,
+        ran: &Ran,
+    ) -> Option<Difference> {
         let second =
             thread::scope(|scope| scope.spawn(|| self.pipeline.once(scenario, plan, options)).join());
         match second {

@@ -209,7 +209,8 @@ impl Exploration {
     }
 
     fn hash_in(&mut self, outcome: &Outcome) {
-        (outcome.case.seed, &outcome.case.scenario, &outcome.case.contract, outcome.hash).hash(&mut self.hasher);
+        (outcome.case.seed, &outcome.case.scenario, &outcome.case.contract, outcome.hash)
+            .hash(&mut self.hasher);
         match &outcome.came {
             Came::Held => 0u8.hash(&mut self.hasher),
             Came::Violated { all, .. } => {

@@ -339,6 +339,7 @@ pub(super) fn converges(court: &Court<'_>) -> Finding {
         let good = match ask.expect {
             Expect::Recorded => completed && made.len() == 1,
             Expect::Rejected => rejected && made.is_empty(),
+            Expect::NoneOwned => made.is_empty() && owned,
             Expect::OneOwned => made.len() == 1 && (completed || owned),
             Expect::AtMostOne => {
                 made.len() <= 1 && (completed && made.len() == 1 || standing == Some(Standing::Rejected) && (made.is_empty() || risk) || owned)
@@ -370,6 +371,7 @@ fn words(expect: Expect) -> &'static str {
     match expect {
         Expect::Recorded => "one record, recorded",
         Expect::Rejected => "no record, rejected",
+        Expect::NoneOwned => "no record, owned by a person",
         Expect::OneOwned => "one record, recorded or owned by a person",
         Expect::AtMostOne => "at most one record, recorded, rejected or owned by a person",
     }

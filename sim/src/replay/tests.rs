@@ -6,11 +6,7 @@ fn ask(seed: u64, change: impl FnOnce(&mut Question)) -> Result<Answer, ReplayEr
     ask_of(pipeline(), seed, change)
 }
 
-fn ask_of(
-    pipeline: Pipeline,
-    seed: u64,
-    change: impl FnOnce(&mut Question),
-) -> Result<Answer, ReplayError> {
+fn ask_of(pipeline: Pipeline, seed: u64, change: impl FnOnce(&mut Question)) -> Result<Answer, ReplayError> {
     let scenario = Toy("one-ticket");
     let contract = scenario.contracts().remove(0);
     let mut question = Question::about(format!("one-ticket/zendesk_ticket@{seed}").parse().unwrap());
@@ -94,5 +90,7 @@ fn a_question_is_a_command() {
     assert_eq!(question.to_string(), command);
     question.kinds = Some(vec!["kill".into(), "hang".into()]);
     question.all_faults = true;
-    assert!(question.to_string().contains("--faults kill,hang") && question.to_string().contains("--all-faults"));
+    assert!(
+        question.to_string().contains("--faults kill,hang") && question.to_string().contains("--all-faults")
+    );
 }

@@ -95,7 +95,8 @@ pub fn failure(style: Style, told: &ToldFailure<'_>, seeds_run: u64) -> Vec<Stri
         grouped(*seeds_failing),
         count(seeds_run, "seed"),
     );
-    let mut lines = vec![style.status(Tone::Bad, "VIOLATED", &head), style.line(&reduction(answer)), String::new()];
+    let mut lines =
+        vec![style.status(Tone::Bad, "VIOLATED", &head), style.line(&reduction(answer)), String::new()];
     lines.extend(told.story().iter().map(|line| style.story_line(line)));
     if let Some(folder) = told.artifacts {
         lines.push(style.line(&format!("  look    {folder}")));
@@ -171,6 +172,8 @@ pub fn scenarios(style: Style, explored: &Explored<'_>) -> Vec<String> {
 
 fn scenario_line(style: Style, scenario: &ScenarioTally, width: usize) -> String {
     let settles = match scenario.settles_p99_s() {
+        // Where something is wrong, what is wrong is said in its place.
+        _ if scenario.held < scenario.runs => String::new(),
         Some(seconds) => format!("   settles in {seconds:.1} s (p99, simulated)"),
         None => String::new(),
     };
@@ -228,7 +231,12 @@ pub fn summary(style: Style, explored: &Explored<'_>) -> Vec<String> {
     let mut lines = vec![style.status(tone, "Summary", &head)];
     let mut say = |text: String| lines.push(style.line(&format!("{:13}{text}", "")));
     for failure in &done.failures {
-        say(format!("{}  {}  {}", failure.fingerprint, count(failure.seeds_failing, "seed"), failure.example));
+        say(format!(
+            "{}  {}  {}",
+            failure.fingerprint,
+            count(failure.seeds_failing, "seed"),
+            failure.example
+        ));
     }
     say(match kinds(&done.fired()) {
         none if none.is_empty() => "no fault struck".into(),
@@ -245,7 +253,8 @@ pub fn summary(style: Style, explored: &Explored<'_>) -> Vec<String> {
 }
 
 fn cost(explored: &Explored<'_>) -> String {
-    let rate = explored.runs_per_cpu_s().map(|rate| format!(", {} runs per CPU second", grouped(rate as u64)));
+    let rate =
+        explored.runs_per_cpu_s().map(|rate| format!(", {} runs per CPU second", grouped(rate as u64)));
     let memory = explored.peak_rss_bytes.map(|bytes| format!(", {} MB at most", bytes / 1_000_000));
     format!("{}{}", rate.unwrap_or_default(), memory.unwrap_or_default())
 }

@@ -9,7 +9,7 @@ use crate::run::Run;
 use std::collections::BTreeSet;
 
 /// Columns of the workflow's lane.
-pub const LANES_WIDTH: usize = 34;
+const LANES_WIDTH: usize = 34;
 /// A gap is shown from so many events on.
 const GAP_MIN: u32 = 5;
 
@@ -122,7 +122,8 @@ impl Row {
             Left::Idle => vec!["│".to_owned()],
             Left::Says(text) => {
                 let lines = wrap(text, 0, LANES_WIDTH - 3);
-                let continued = |(n, line): (usize, String)| if n == 0 { line } else { format!("│ {line}") };
+                let continued =
+                    |(n, line): (usize, String)| if n == 0 { line } else { format!("│ {line}") };
                 lines.into_iter().enumerate().map(continued).collect()
             }
             Left::Sends(label) => vec![arrow("├──", label, '─', "▶")],
@@ -133,7 +134,10 @@ impl Row {
         let room = WIDTH - indent - LANES_WIDTH - 2;
         let mut right = wrap(&self.right, 0, room);
         match right.last_mut() {
-            Some(last) if width(last) + 1 + width(self.mark) <= room => *last = format!("{last} {}", self.mark),
+            _ if self.mark.is_empty() => {}
+            Some(last) if width(last) + 1 + width(self.mark) <= room => {
+                *last = format!("{last} {}", self.mark)
+            }
             _ => right.push(self.mark.to_owned()),
         }
         let count = left.len().max(right.len()).max(1);

@@ -55,7 +55,8 @@ pub(super) fn of_contract(run: &Run, about: &str, contract: &Contract, keys: &Ke
         facts.extend(key_fact(contract, (*first_at, first), (*last_at, last.as_deref()), keys));
     }
     if creates.len() > 1 && contract.dedup_key.is_none() && contract.converge.is_empty() {
-        facts.push("The contract knows no key and no unique reference: each create may make a record.".into());
+        facts
+            .push("The contract knows no key and no unique reference: each create may make a record.".into());
     }
     if missed_look_up(run, about) {
         facts.extend(look_up_fact(contract));
@@ -74,9 +75,7 @@ pub(super) fn of_contract(run: &Run, about: &str, contract: &Contract, keys: &Ke
 /// The creates of an operation: when, and with which key.
 fn creates(run: &Run, about: &str) -> Vec<(Nanos, Option<String>)> {
     let create = |event: &crate::history::Event| match &event.kind {
-        Kind::Sent { exchange, key, .. }
-            if exchange.call == Call::Create && exchange.about == about =>
-        {
+        Kind::Sent { exchange, key, .. } if exchange.call == Call::Create && exchange.about == about => {
             Some((event.t_ns, key.clone()))
         }
         _ => None,

@@ -20,7 +20,8 @@ pub(super) fn side_by_side(tale: &Tale<'_>, lanes: &Lanes, keys: &KeyNames) -> V
         None => vec!["nothing that could be read".into()],
     };
     let right = held(tale.run, about, keys);
-    let head = fit("  workflow believes", LEFT + 2) + &cut(&format!("{} holds", lanes.desk), WIDTH - LEFT - 2);
+    let head =
+        fit("  workflow believes", LEFT + 2) + &cut(&format!("{} holds", lanes.desk), WIDTH - LEFT - 2);
     let mut lines = vec![head];
     for n in 0..left.len().max(right.len()) {
         let side = |side: &[String], n: usize| side.get(n).cloned().unwrap_or_default();

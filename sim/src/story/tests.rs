@@ -60,7 +60,13 @@ fn a_story_has_twelve_steps_at_most_and_the_blamed_ones() {
 fn only_what_was_shown_is_said() {
     let told = answer(question(0, Some(fixture::MUTANT)));
     let mut shown = String::new();
-    let needs = [Need::Holds, Need::Breaks("no-limbo".into()), Need::Breaks("stable-identity".into()), Need::Undecided, Need::Untried];
+    let needs = [
+        Need::Holds,
+        Need::Breaks("no-limbo".into()),
+        Need::Breaks("stable-identity".into()),
+        Need::Undecided,
+        Need::Untried,
+    ];
     for first in &needs {
         let mut faults = told.faults.clone();
         faults[0].need = first.clone();

@@ -33,7 +33,11 @@ fn request(catalogue: &Catalogue, mutant: Option<&str>) -> Request {
 }
 
 /// The lines of text and of JSON about an exploration whose costs are made up.
-fn reported(mutant: Option<&str>, change: impl FnOnce(&mut Exploration), exit: u8) -> (Vec<String>, Vec<String>) {
+fn reported(
+    mutant: Option<&str>,
+    change: impl FnOnce(&mut Exploration),
+    exit: u8,
+) -> (Vec<String>, Vec<String>) {
     let catalogue = Arc::new(catalogue());
     let request = request(&catalogue, mutant);
     let quiet = AtomicBool::new(false);
@@ -54,8 +58,7 @@ fn reported(mutant: Option<&str>, change: impl FnOnce(&mut Exploration), exit: u
     for one in &done.failures {
         let scenario = catalogue.scenarios.iter().find(|s| s.name() == one.example.scenario).unwrap();
         let contract = scenario.contracts().into_iter().find(|c| c.id == one.example.contract).unwrap();
-        let question =
-            Question { mutant: mutant.map(str::to_owned), ..Question::about(one.example.clone()) };
+        let question = Question { mutant: mutant.map(str::to_owned), ..Question::about(one.example.clone()) };
         let answer = replay(pipeline(), &**scenario, &contract, &question, &Watch::default()).unwrap();
         let artifacts = Some("target/in-doubt/latest/x");
         let told = ToldFailure { failure: one, answer: &answer, contract: &contract, artifacts };

@@ -1,0 +1,130 @@
+//! What the workflow believes, read from its durable image by the workflow's own reading code.
+
+use rusqlite::{Connection, OpenFlags};
+use sim::belief::{Basis, Belief, BelievedAttempt, BelievedDelivery, BelievedOperation, Standing, Waiting};
+use sim::disk::{no_hooks, DiskImage, Machine, Process};
+use sim::scenario::BoxError;
+use std::cell::RefCell;
+use std::sync::{Arc, OnceLock};
+use workflow::state::State;
+use workflow::store::{create_file, read_all, Contents, Operation};
+use workflow::{Clock, Timestamp};
+
+/// The disk of a machine on which the workflow was installed and never started: a store without records.
+pub fn fresh_store() -> DiskImage {
+    static FRESH: OnceLock<DiskImage> = OnceLock::new();
+    FRESH
+        .get_or_init(|| {
+            sim::vfs::register();
+            let process = Process::start(Machine::boot(DiskImage::empty(), no_hooks(), 0));
+            let clock = Clock::from_fn(|| Timestamp(0));
+            create_file(&process.uri("db"), &clock).expect("an empty disk takes a store");
+            process.machine().cache_image()
+        })
+        .clone()
+}
+
+thread_local! {
+    /// A connection kept between readings: the image is exchanged beneath it.
+    static READER: RefCell<Option<(Connection, Arc<Process>)>> = const { RefCell::new(None) };
+}
+
+/// Reads a belief.
+///
+/// # Errors
+/// When the image holds no readable store.
+pub fn read(image: &DiskImage) -> Result<Belief, BoxError> {
+    let machine = Machine::boot(image.clone(), no_hooks(), 0);
+    let contents = READER.with_borrow_mut(|reader| {
+        match reader {
+            Some((_, process)) => process.remount(machine),
+            None => *reader = Some(open(machine)?),
+        }
+        let (connection, process) = reader.as_ref().expect("it was just put there");
+        let contents = read_all(connection);
+        // Nothing may be written when the thread ends and drops the connection.
+        process.machine().power_off();
+        contents.map_err(BoxError::from)
+    })?;
+    Ok(belief(&contents))
+}
+
+fn open(machine: Arc<Machine>) -> Result<(Connection, Arc<Process>), BoxError> {
+    let process = Process::start(machine);
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(process.uri("db"), flags)?;
+    connection.set_prepared_statement_cache_capacity(16);
+    Ok((connection, process))
+}
+
+fn belief(contents: &Contents) -> Belief {
+    let delivery = |stored: &workflow::store::StoredDelivery| BelievedDelivery {
+        id: stored.delivery_id.clone(),
+        operation: stored.operation.clone(),
+    };
+    Belief {
+        deliveries: contents.deliveries.iter().map(delivery).collect(),
+        operations: contents.operations.iter().map(|op| operation(op, contents)).collect(),
+    }
+}
+
+fn operation(op: &Operation, contents: &Contents) -> BelievedOperation {
+    let name = op.key.as_str();
+    let attempts = contents.attempts.iter().filter(|(operation, _)| operation == name);
+    let attempt = |(_, attempt): &(String, workflow::store::Attempt)| BelievedAttempt {
+        key: attempt.wire_key.clone(),
+        digest: attempt.digest.clone(),
+    };
+    BelievedOperation {
+        name: name.to_owned(),
+        standing: standing(op.state),
+        words: op.state.as_str().to_owned(),
+        record: op.external_ref.clone(),
+        attempts: attempts.map(attempt).collect(),
+        waiting: waiting(op, contents),
+        basis: basis(op),
+    }
+}
+
+fn standing(state: State) -> Standing {
+    match state {
+        State::Received | State::Ready | State::Backoff | State::ExceptionUnsent => Standing::Open,
+        State::Sent | State::SentInDoubt | State::InDoubt | State::RefMissing | State::ExceptionInDoubt => {
+            Standing::InDoubt
+        }
+        State::Confirmed | State::ConfirmedByPerson => Standing::Completed,
+        State::Invalid | State::RefusedByDestination | State::Withdrawn | State::AcceptedRisk => Standing::Rejected,
+    }
+}
+
+/// A case counts as owned only with its owner, its deadline and its alert.
+fn waiting(op: &Operation, contents: &Contents) -> Waiting {
+    let name = op.key.as_str();
+    if op.state.is_terminal() {
+        return Waiting::Nothing;
+    }
+    if !op.state.is_exception() {
+        return Waiting::Engine;
+    }
+    let case = contents.exceptions.iter().find(|case| case.operation == name);
+    let alerted = |owner: &str| contents.alerts.iter().any(|(about, _, to)| about == name && to == owner);
+    match case.filter(|case| alerted(&case.owner)) {
+        Some(case) => Waiting::Person {
+            owner: case.owner.clone(),
+            deadline_ms: case.deadline.0,
+            reason: case.reason.clone(),
+        },
+        None => Waiting::Nobody,
+    }
+}
+
+fn basis(op: &Operation) -> Basis {
+    match op.state {
+        State::Confirmed => Basis::Confirmed,
+        State::ConfirmedByPerson | State::Withdrawn => Basis::Person,
+        State::AcceptedRisk => Basis::AcceptedRisk,
+        State::RefusedByDestination => Basis::Refused,
+        State::Invalid => Basis::NeverSent,
+        _ => Basis::None,
+    }
+}

@@ -1,0 +1,38 @@
+//! One file a story.
+
+pub mod changed_request;
+pub mod concurrent_delivery;
+pub mod crash_between_steps;
+pub mod first_delivery;
+pub mod key_lapsed;
+pub mod late_commit;
+pub mod no_guarantee;
+pub mod one_ticket;
+pub mod permanent_validation_failure;
+pub mod repeated_delivery;
+pub mod retries_exhausted;
+pub mod success_without_id;
+pub mod sync_kill_power_cut;
+pub mod timeout_after_effect;
+pub mod timeout_before_effect;
+
+use crate::access::Access;
+
+/// Every story, in the order in which they are listed.
+pub const ALL: &[&Access] = &[
+    &one_ticket::SCENARIO,
+    &first_delivery::SCENARIO,
+    &repeated_delivery::SCENARIO,
+    &concurrent_delivery::SCENARIO,
+    &timeout_before_effect::SCENARIO,
+    &timeout_after_effect::SCENARIO,
+    &late_commit::SCENARIO,
+    &sync_kill_power_cut::SCENARIO,
+    &crash_between_steps::SCENARIO,
+    &permanent_validation_failure::SCENARIO,
+    &no_guarantee::SCENARIO,
+    &key_lapsed::SCENARIO,
+    &success_without_id::SCENARIO,
+    &retries_exhausted::SCENARIO,
+    &changed_request::SCENARIO,
+];
