@@ -132,3 +132,9 @@ pub fn repeat_during_send(run: &Run) -> bool {
     let done = first(run, |kind| matches!(kind, Kind::Received { exchange, .. } if exchange.call == Call::Create));
     sent.zip(done).is_some_and(|(sent, done)| repeats(run).any(|repeat| (sent..done).contains(&repeat.step.0)))
 }
+
+/// The first delivery was not answered, and a repeat heard that the operation exists.
+pub fn unanswered_then_same(run: &Run) -> bool {
+    let broken = first(run, |kind| matches!(kind, Kind::Broken { exchange } if exchange.call == Call::Deliver));
+    broken.is_some_and(|broken| repeats(run).any(|repeat| repeat.step.0 > broken))
+}

@@ -11,6 +11,7 @@ pub mod one_ticket;
 pub mod permanent_validation_failure;
 pub mod repeated_delivery;
 pub mod retries_exhausted;
+pub mod source_gives_up;
 pub mod success_without_id;
 pub mod sync_kill_power_cut;
 pub mod timeout_after_effect;
@@ -24,6 +25,7 @@ pub const ALL: &[&Access] = &[
     &first_delivery::SCENARIO,
     &repeated_delivery::SCENARIO,
     &concurrent_delivery::SCENARIO,
+    &source_gives_up::SCENARIO,
     &timeout_before_effect::SCENARIO,
     &timeout_after_effect::SCENARIO,
     &late_commit::SCENARIO,

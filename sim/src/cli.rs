@@ -1,4 +1,4 @@
-//! The command line: `cargo sim explore`, `replay`, `list`, `check`, `bench`. Data on stdout, all else on stderr.
+//! The command line: `explore`, `replay`, `list`, `check`, `bench`. Data on stdout, all else on stderr.
 
 mod args;
 mod artifacts;

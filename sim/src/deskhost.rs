@@ -7,7 +7,7 @@ use crate::io::Io;
 use crate::plan::DeskPlan;
 use crate::scenario::Seen;
 use crate::seed::Seed;
-use crate::wire::{recognise, Reply};
+use crate::wire::Reply;
 use bytes::Bytes;
 use destinations::fake::http::{parse, HttpRequest};
 use destinations::fake::{self, Begun, Desk, DeskOptions, WorkId};
@@ -16,6 +16,7 @@ use http_body_util::BodyExt as _;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::Response;
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
@@ -89,10 +90,10 @@ impl DeskHost {
     /// Serves until the node ends.
     pub(crate) async fn serve(self: Arc<Self>, listener: TcpListener) -> std::io::Result<()> {
         loop {
-            let (stream, _) = listener.accept().await?;
+            let (stream, caller) = listener.accept().await?;
             let host = self.clone();
             tokio::spawn(async move {
-                let service = hyper::service::service_fn(move |request| host.clone().answer(request));
+                let service = hyper::service::service_fn(move |request| host.clone().answer(caller, request));
                 let mut http = hyper::server::conn::http1::Builder::new();
                 // A broken connection is what this node is for.
                 let _ = http.auto_date_header(false).serve_connection(Io::new(stream), service).await;
@@ -100,7 +101,11 @@ impl DeskHost {
         }
     }
 
-    async fn answer(self: Arc<Self>, request: hyper::Request<Incoming>) -> Result<Response<Answer>, Lost> {
+    async fn answer(
+        self: Arc<Self>,
+        caller: SocketAddr,
+        request: hyper::Request<Incoming>,
+    ) -> Result<Response<Answer>, Lost> {
         let (parts, body) = request.into_parts();
         let body = body.collect().await.map_err(|_| Lost)?.to_bytes();
         let text = |value: &hyper::header::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
@@ -110,8 +115,7 @@ impl DeskHost {
             headers: parts.headers.iter().map(|(name, value)| (name.to_string(), text(value))).collect(),
             body: body.to_vec(),
         };
-        let known = recognise(&self.field, &self.contract, &request);
-        let (exchange, sent) = self.field.arrives(known.call, &known.about).ok_or(Lost)?;
+        let (exchange, sent) = self.field.arrives(caller).ok_or(Lost)?;
         let arrived = self.field.event(DESK, Kind::Arrived { exchange: exchange.clone() }, Some(sent));
         // The workflow may die here; the request is at the desk all the same.
         let _ = self.field.phase(&exchange, Phase::Arrived);

@@ -1,4 +1,4 @@
-//! Many seeds on several threads, folded in the order of the seeds, so that any number of threads reports the same.
+//! Many seeds on several threads, folded in the order of the seeds: any number of threads reports the same.
 
 mod pool;
 mod tally;
@@ -10,7 +10,7 @@ use crate::pipeline::Pipeline;
 use crate::plan::Case;
 use crate::resources::now;
 use crate::seeds::{Seeds, Shard};
-use crate::watch::{LIMIT, LOOK};
+use crate::watch::LOOK;
 use destinations::Contract;
 use pool::{Came, Job, Outcome};
 use std::collections::BTreeMap;
@@ -58,6 +58,8 @@ pub struct Request {
     pub failures_max: Option<usize>,
     /// Start no seed after this.
     pub time: Option<Duration>,
+    /// A run that takes longer than this is given up.
+    pub run_max: Duration,
 }
 
 impl Request {
@@ -176,7 +178,7 @@ impl Fold {
             // What was started is still counted: the seeds that ran are the first ones, without a gap.
             self.total = self.total.min(job.stop());
         }
-        for (k, case) in job.watch.overdue(LIMIT) {
+        for (k, case) in job.watch.overdue(job.request.run_max) {
             tell(Notice::Hung(&case));
             self.done.hung = true;
             self.waiting.entry(k).or_insert_with(|| job.given_up(k, case));

@@ -6,7 +6,8 @@ use crate::fault::{Call, ExchangeName, FaultTape, Keep, Phase, Place, What, When
 use crate::history::{History, Kind, Nanos, Step};
 use crate::run::{BeliefAt, Moment};
 use crate::scenario::{Believes, Serves};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -70,7 +71,8 @@ pub(crate) struct State {
     /// The storm lasts at least until then.
     pub(crate) storm_until: Nanos,
     counts: BTreeMap<(Call, String), u32>,
-    in_transit: BTreeMap<(Call, String), VecDeque<(ExchangeName, Step)>>,
+    /// What is under way on each connection, by the caller's address.
+    in_transit: BTreeMap<SocketAddr, (ExchangeName, Step)>,
     pub(crate) answers: BTreeMap<ExchangeName, OnItsWay>,
     /// Which operation a key belongs to.
     pub(crate) keys: BTreeMap<String, String>,
@@ -173,15 +175,14 @@ impl Field {
         ExchangeName { call, about: about.to_owned(), nth: *count }
     }
 
-    /// Notes that a request is under way, for the other side to recognise.
-    pub(crate) fn departs(&self, exchange: &ExchangeName, step: Step) {
-        let key = (exchange.call, exchange.about.clone());
-        self.lock().in_transit.entry(key).or_default().push_back((exchange.clone(), step));
+    /// Notes that a request is under way, for the other side to recognise by the caller's address.
+    pub(crate) fn departs(&self, caller: SocketAddr, exchange: &ExchangeName, step: Step) {
+        self.lock().in_transit.insert(caller, (exchange.clone(), step));
     }
 
     /// The exchange that a request which arrives belongs to, and the step at which it left.
-    pub(crate) fn arrives(&self, call: Call, about: &str) -> Option<(ExchangeName, Step)> {
-        self.lock().in_transit.get_mut(&(call, about.to_owned()))?.pop_front()
+    pub(crate) fn arrives(&self, caller: SocketAddr) -> Option<(ExchangeName, Step)> {
+        self.lock().in_transit.remove(&caller)
     }
 
     /// The outcome that the tape has for an exchange, if faults still strike.

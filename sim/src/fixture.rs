@@ -1,4 +1,4 @@
-//! A workflow in a few lines and runs of it without a simulator, for the tests of explorer, story and reports.
+//! A small workflow and runs of it without a simulator, for the tests of explorer, story and reports.
 
 use crate::belief::{Basis, Belief, BelievedAttempt, BelievedDelivery, BelievedOperation, Standing, Waiting};
 use crate::catalogue::{Bench, Catalogue};

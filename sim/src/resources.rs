@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-/// Clock ticks a second in `/proc/self/stat`; the kernel has shown 100 to programs on every platform for decades.
+/// Clock ticks a second in `/proc/self/stat`; Linux shows 100 to programs on every platform.
 const TICKS_PER_SECOND: f64 = 100.0;
 
 /// The wall clock. Never used inside a run.

@@ -1,4 +1,4 @@
-//! A failure told in at most twelve steps: a filter of the history, never a paraphrase, and no guess at the cause.
+//! A failure told in at most twelve steps: a filter of the history, no paraphrase, no guess at the cause.
 
 mod draw;
 mod facts;

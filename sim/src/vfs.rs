@@ -54,8 +54,9 @@ pub fn register() {
 pub fn seed_randomness(seed: u64, now_ms: i64) {
     RANDOM.set(seed);
     set_clock(move || now_ms);
-    // Zero would mean SQLite's own seed.
-    let folded = ((seed ^ (seed >> 32)) as c_int).max(1);
+    // SQLite takes 32 bits and has a meaning of its own for zero. The multiplier is that of Fibonacci hashing.
+    let folded = (seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as u32;
+    let folded = folded.max(1) as c_int;
     let no_database = std::ptr::null_mut::<sqlite3>();
     // SAFETY: this operation takes an int and a connection or null; it also resets the generator.
     unsafe { sqlite3_test_control(SQLITE_TESTCTRL_PRNG_SEED, folded, no_database) };

@@ -1,4 +1,4 @@
-//! A look at the wall clock from outside the runs, so that a run which never ends is named and not waited for.
+//! A look at the wall clock from outside the runs: a run that never ends is named and not waited for.
 
 use crate::plan::Case;
 use crate::resources::now;
@@ -19,9 +19,7 @@ pub struct Watch(Mutex<BTreeMap<u64, (Case, Instant)>>);
 
 /// A run that took longer than [`LIMIT`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{0} has taken more than 60 s of wall clock, where a run takes about a millisecond; it never waits or never ends"
-)]
+#[error("{0} has taken more than 60 s of wall clock, where a run takes a millisecond; it is given up")]
 pub struct Hung(pub Case);
 
 impl Watch {
@@ -55,6 +53,13 @@ impl Watch {
 /// # Panics
 /// When the work panics.
 pub fn apart<T: Send + 'static>(work: impl FnOnce(&Watch) -> T + Send + 'static) -> Result<T, Hung> {
+    apart_within(LIMIT, work)
+}
+
+fn apart_within<T: Send + 'static>(
+    limit: Duration,
+    work: impl FnOnce(&Watch) -> T + Send + 'static,
+) -> Result<T, Hung> {
     let watch = Arc::new(Watch::default());
     let (sender, receiver) = channel();
     let inside = Arc::clone(&watch);
@@ -67,7 +72,7 @@ pub fn apart<T: Send + 'static>(work: impl FnOnce(&Watch) -> T + Send + 'static)
         match receiver.recv_timeout(LOOK) {
             Ok(done) => return Ok(done),
             Err(RecvTimeoutError::Timeout) => {
-                if let Some((_, case)) = watch.overdue(LIMIT).into_iter().next() {
+                if let Some((_, case)) = watch.overdue(limit).into_iter().next() {
                     return Err(Hung(case));
                 }
             }
@@ -98,5 +103,15 @@ mod tests {
     #[test]
     fn work_apart_gives_its_result() {
         assert_eq!(apart(|_| 7), Ok(7));
+        let case: Case = "a/b@1".parse().unwrap();
+        let inside = case.clone();
+        let hung = apart_within(Duration::from_millis(1), move |watch| {
+            watch.during(0, &inside, || {
+                loop {
+                    thread::park();
+                }
+            })
+        });
+        assert_eq!(hung, Err::<(), Hung>(Hung(case)));
     }
 }

@@ -112,7 +112,7 @@ impl Lane {
             key,
         };
         let step = self.field.event(WORKFLOW, kind, None);
-        self.field.departs(&exchange, step);
+        self.field.departs(self.stream.local_addr()?, &exchange, step);
         Ok(Stage::Leaving { bytes, done: 0, exchange })
     }
 

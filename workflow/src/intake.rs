@@ -82,7 +82,10 @@ impl Engine {
         match (&method, parts.as_slice()) {
             (&Method::POST, ["deliveries"]) => {
                 let body = self.read_json(request).await?;
-                self.deliver(&body).await
+                // A source that hangs up must not cut this short: what is durable has to get on the agenda.
+                let engine = self.clone();
+                let taken = tokio::spawn(async move { engine.deliver(&body).await });
+                taken.await.expect("taking a delivery does not panic and is never aborted")
             }
             (&Method::GET, ["operations", key]) => self.get_operation(&decode(key)?).await,
             (&Method::POST, ["operations", key, action @ ("confirm_found" | "reject")]) => {

@@ -207,7 +207,8 @@ fn key_guard(facts: &Facts, recovery: &Recovery, now: Timestamp) -> Option<Next>
     let usable_at = facts.not_before.max(facts.last_possible_send?.after(replay.wait_between));
     let escalate_at = safe_until.0.saturating_sub(millis(escalate_before(replay.retention, replay.margin)));
     // Where the licence becomes usable before the key lapses, it is used; the exception is for the other case.
-    (usable_at >= safe_until && now.0 >= escalate_at).then_some(Next::Person(Reason::KeyLapses))
+    // Once it has lapsed nothing is urgent any more: look-ups come first again.
+    (usable_at >= safe_until && now < safe_until && now.0 >= escalate_at).then_some(Next::Person(Reason::KeyLapses))
 }
 
 fn millis(span: Duration) -> i64 {

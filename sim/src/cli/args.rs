@@ -7,8 +7,8 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Runs a workflow under simulated network, clock and disk, injects faults from a seed, and finds duplicates and
-/// lost records.
+/// Runs a workflow under simulated network, clock and disk, injects faults from a seed, and finds duplicates
+/// and lost records.
 #[derive(Debug, Parser)]
 #[command(name = "cargo-sim", bin_name = "cargo sim", version, max_term_width = 100)]
 #[command(after_help = EXITS, disable_help_subcommand = true)]

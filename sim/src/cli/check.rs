@@ -51,7 +51,7 @@ fn finding(check: &'static str, exit: u8, says: impl Into<String>) -> Finding {
     Finding { kind: "check", check, exit, says: says.into() }
 }
 
-/// Every contract that comes with the harness is read as a user's would be; a scenario's own was read when made.
+/// Every contract that comes with the harness is read as a user's would be; a scenario's own was read before.
 fn contracts(cx: &Context<'_>) -> Finding {
     let texts = destinations::builtin_text();
     for (id, text) in texts {
@@ -165,6 +165,7 @@ fn first_seeds(cx: &Context<'_>, pipeline: Pipeline, seeds: u64) -> Option<Explo
         steps_max: Options::default().steps_max,
         failures_max: None,
         time: None,
+        run_max: crate::watch::LIMIT,
     };
     Some(explore(&cx.catalogue, pipeline, request, &AtomicBool::new(false), &mut |_| {}))
 }

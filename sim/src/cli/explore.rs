@@ -10,7 +10,7 @@ use crate::report::text::{self, Tone};
 use crate::report::{Explored, ToldFailure, json};
 use crate::resources::{cpu_seconds, now, peak_rss_bytes};
 use crate::seeds::{NOTATION, Seeds};
-use crate::watch::apart;
+use crate::watch::{LIMIT, apart};
 use destinations::Contract;
 use std::num::NonZeroUsize;
 use std::process::Command;
@@ -103,6 +103,7 @@ fn request(cx: &Context<'_>, args: &ExploreArgs) -> Result<Request, CliError> {
         steps_max: args.steps_max.get(),
         failures_max: (!args.keep_going).then_some(args.max_failures.get()),
         time: args.time,
+        run_max: LIMIT,
     })
 }
 
@@ -170,7 +171,7 @@ fn found(style: text::Style, failure: &Failure) -> String {
     style.status(Tone::Bad, "VIOLATED", &rest)
 }
 
-/// Runs the example of each failure again, twice, with the faults that it needs; and the codes of what went wrong.
+/// Runs the example of each failure again, twice, with the faults that it needs; and codes for what went wrong.
 fn tell_failures(cx: &mut Context<'_>, request: &Request, done: &mut Exploration) -> (Vec<Told>, Vec<u8>) {
     let (mut told, mut codes) = (vec![], vec![]);
     for (index, failure) in done.failures.clone().into_iter().enumerate() {

@@ -102,7 +102,8 @@ impl Job {
     /// The outcome of a run that never ended.
     pub(super) fn given_up(&self, k: u64, case: Case) -> Outcome {
         let chosen = self.request.chosen.iter().position(|chosen| chosen.name == case.scenario);
-        let why = "it took more than 60 s of wall clock".to_owned();
+        let seconds = self.request.run_max.as_secs();
+        let why = format!("it took more than {seconds} s of wall clock");
         Outcome::empty(k, case, chosen.expect("the case is one of those chosen"), Came::Undecided(why))
     }
 
@@ -151,7 +152,7 @@ impl Job {
         })
     }
 
-    /// Where a second run differs. It runs on a fresh thread, so that what the first one left in this one shows.
+    /// Where a second run differs. It runs on a fresh thread, so that what the first one left here shows.
     fn again(
         &self,
         scenario: &dyn Scenario,

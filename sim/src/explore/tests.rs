@@ -23,6 +23,7 @@ fn request(seeds: &str, jobs: usize, mutant: Option<&str>) -> (Arc<Catalogue>, R
         steps_max: Options::default().steps_max,
         failures_max: Some(5),
         time: None,
+        run_max: crate::watch::LIMIT,
     };
     (catalogue, request)
 }
@@ -127,4 +128,29 @@ fn a_harness_error_is_never_a_verdict() {
     let done = run(broken, request("0..100", 2, None));
     assert_eq!((done.held, done.violated, done.harness), (0, 0, 5));
     assert!(done.stopped_early && done.harness_examples[0].1.contains("the world fell over"));
+}
+
+#[test]
+fn a_run_that_never_ends_is_given_up_and_the_rest_goes_on() {
+    let stuck = Pipeline {
+        run: |scenario, plan, options| {
+            if plan.case.seed.0 == 33 {
+                loop {
+                    std::thread::park();
+                }
+            }
+            (pipeline().run)(scenario, plan, options)
+        },
+        ..pipeline()
+    };
+    let (catalogue, mut request) = request("0..100", 1, None);
+    request.run_max = Duration::from_millis(300);
+    let mut named = vec![];
+    let done = explore(&catalogue, stuck, request, &AtomicBool::new(false), &mut |notice| {
+        if let Notice::Hung(case) = notice {
+            named.push(case.seed.0);
+        }
+    });
+    assert_eq!((named, done.hung), (vec![33], true));
+    assert_eq!((done.runs, done.held, done.undecided), (100, 99, 1));
 }

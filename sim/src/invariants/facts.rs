@@ -9,6 +9,8 @@ use std::time::Duration;
 
 /// One create that left the workflow, and what was heard of it.
 pub(super) struct Send<'a> {
+    /// Its number among the operation's creates, refused connections included.
+    nth: u32,
     pub(super) step: Step,
     pub(super) at: Nanos,
     pub(super) key: Option<&'a str>,
@@ -59,6 +61,7 @@ impl<'a> Facts<'a> {
                     left.insert(exchange, event.t_ns);
                     if exchange.call == Call::Create {
                         let send = Send {
+                            nth: exchange.nth,
                             step: event.step,
                             at: event.t_ns,
                             key: key.as_deref(),
@@ -94,7 +97,7 @@ impl<'a> Facts<'a> {
         match exchange.call {
             Call::Create => {
                 let sends = self.sends.entry(about).or_default();
-                if let Some(send) = sends.get_mut(exchange.nth as usize - 1) {
+                if let Some(send) = sends.iter_mut().find(|send| send.nth == exchange.nth) {
                     send.heard = Some((status, summary, heard));
                 }
             }

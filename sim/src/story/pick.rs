@@ -71,8 +71,8 @@ fn is_detail(event: &Event) -> bool {
     matches!(event.kind, Kind::Arrived { .. } | Kind::Synced { .. } | Kind::Answered { .. })
 }
 
-/// Whether another event of the story says the same: a fault that strikes and the crash that it is, an answer and
-/// its arrival, a broken exchange and the fault that broke it.
+/// Whether another event of the story says the same: a fault and the crash that it is, an answer and its
+/// arrival.
 fn is_said_by_another(run: &Run, event: &Event) -> bool {
     match &event.kind {
         Kind::Killed | Kind::PowerCut | Kind::Paused | Kind::Refused { .. } => {

@@ -29,6 +29,7 @@ fn request(catalogue: &Catalogue, mutant: Option<&str>) -> Request {
         steps_max: Options::default().steps_max,
         failures_max: Some(5),
         time: None,
+        run_max: crate::watch::LIMIT,
     }
 }
 
