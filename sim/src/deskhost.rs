@@ -31,6 +31,8 @@ pub const UNKNOWN_REQUESTER: &str = "nobody";
 
 struct Books {
     desk: Desk,
+    /// Effects of the ledger that are in the history: the desk also commits what is due when a request begins.
+    noted: usize,
     /// The operation that each effect was made for.
     made_for: Vec<String>,
     /// Whoever waits for a commit, with the operation and the step at which the request arrived.
@@ -61,7 +63,7 @@ impl DeskHost {
             ..DeskOptions::default()
         };
         let desk = Desk::new((*contract).clone(), options);
-        let books = Books { desk, made_for: vec![], waiting: BTreeMap::new() };
+        let books = Books { desk, noted: 0, made_for: vec![], waiting: BTreeMap::new() };
         Arc::new(DeskHost { books: Mutex::new(books), contract, plan, field })
     }
 
@@ -200,7 +202,6 @@ impl DeskHost {
     /// Commits what is due, notes the effects, and answers whoever waits.
     fn commit_due(&self) {
         let mut books = self.lock();
-        let before = books.desk.ledger().effects().len();
         let done = books.desk.advance(millis());
         let mut finished = vec![];
         for (work, reply) in done {
@@ -208,7 +209,8 @@ impl DeskHost {
                 finished.push((waiting, reply));
             }
         }
-        let effects = books.desk.ledger().effects()[before..].to_vec();
+        let effects = books.desk.ledger().effects()[books.noted..].to_vec();
+        books.noted += effects.len();
         for effect in effects {
             let key = effect.by.key.clone().or_else(|| effect.by.reference.clone());
             let seen = Seen { call: Call::Create, key: key.as_deref(), body: effect.by.body.as_bytes() };

@@ -121,7 +121,7 @@ impl Shared {
         if let Some(store) = self.people.get() {
             return Ok(store);
         }
-        let store = Store::open(&self.setup.store, self.setup.clock.clone(), self.setup.mutant)?;
+        let store = Store::open_beside(&self.setup.store, self.setup.clock.clone(), self.setup.mutant)?;
         Ok(self.people.get_or_init(|| store))
     }
 
@@ -170,7 +170,13 @@ impl Shared {
             let now = self.store.now();
             let step = next_step(&known.facts(), &self.workflow.recovery, policy, now);
             #[cfg(feature = "mutants")]
-            let step = crate::licence::mutated(step, &known.facts(), &self.workflow.recovery, self.setup.mutant);
+            let step = crate::licence::mutated(
+                step,
+                &known.facts(),
+                &self.workflow.recovery,
+                policy,
+                (self.setup.mutant, now),
+            );
             match step {
                 Next::Nothing => return Ok(None),
                 Next::Wait(due) => return Ok(Some(due)),

@@ -245,14 +245,22 @@ fn look_or(facts: &Facts, recovery: &Recovery, policy: &Policy, now: Timestamp, 
 
 /// The next step of an engine that makes one known mistake.
 #[cfg(feature = "mutants")]
-pub(crate) fn mutated(step: Next, facts: &Facts, recovery: &Recovery, mutant: crate::mutant::Mutant) -> Next {
+pub(crate) fn mutated(
+    step: Next,
+    facts: &Facts,
+    recovery: &Recovery,
+    policy: &Policy,
+    (mutant, now): (crate::mutant::Mutant, Timestamp),
+) -> Next {
     use crate::mutant::Mistake;
-    let sent = matches!(facts.state, State::Sent | State::SentInDoubt | State::InDoubt);
-    let wants_person = matches!(step, Next::Look | Next::Person(Reason::KeyLapses));
-    if mutant.is(Mistake::IgnoreSafeUntil) && recovery.replay.is_some() && sent && wants_person {
+    if facts.sends >= policy.max_sends || !facts.state.is_in_doubt() || facts.state == State::RefMissing {
+        return step;
+    }
+    let lapsed = recovery.replay.as_ref().is_some_and(|key| doubt(facts, now).first_intent_age >= key.safe_for);
+    if mutant.is(Mistake::IgnoreSafeUntil) && lapsed && facts.state == State::InDoubt {
         return send(LicenceGround::Key);
     }
-    if mutant.is(Mistake::LookupThenCreate) && sent && !matches!(step, Next::AcceptNegative) {
+    if mutant.is(Mistake::LookupThenCreate) && facts.state != State::ExceptionInDoubt && step != Next::AcceptNegative {
         let look = facts.checks == 0 && recovery.lookup.is_some();
         return if look { Next::Look } else { send(LicenceGround::Disproved) };
     }

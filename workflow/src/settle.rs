@@ -106,7 +106,10 @@ impl Shared {
             Proof::Exists { id } => self.read_existing(operation, &sent, id).await,
             Proof::Refused(why) => Learnt::new(Event::Refused, "refused", why),
             Proof::NotApplied(why) => Learnt::new(Event::NotApplied, "not_applied", why),
-            Proof::Unknown(why) if self.setup.mutant.is(Mistake::TimeoutIsRejection) => {
+            Proof::Unknown(why)
+                if self.setup.mutant.is(Mistake::TimeoutIsRejection)
+                    && matches!(observed, Observed::Broken { .. }) =>
+            {
                 Learnt::new(Event::Refused, "refused", why)
             }
             Proof::Unknown(why) => Learnt::new(Event::Unknown, "unknown", why),

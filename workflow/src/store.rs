@@ -316,7 +316,19 @@ impl Store {
     /// # Errors
     /// When the file cannot be written, is damaged, belongs to something else, or was written by a newer version.
     pub fn open(path: &str, clock: Clock, mutant: Mutant) -> Result<Store, StoreError> {
-        let opened = open::open(path, &clock, mutant)?;
+        Store::open_as(path, clock, mutant, open::Beside::Nobody)
+    }
+
+    /// Opens a second connection to a store that this process has open already.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn open_beside(path: &str, clock: Clock, mutant: Mutant) -> Result<Store, StoreError> {
+        Store::open_as(path, clock, mutant, open::Beside::Another)
+    }
+
+    fn open_as(path: &str, clock: Clock, mutant: Mutant, beside: open::Beside) -> Result<Store, StoreError> {
+        let opened = open::open(path, &clock, mutant, beside)?;
         Ok(Store { committer: Arc::new(Committer::start(opened, clock)) })
     }
 

@@ -43,13 +43,20 @@ pub(super) struct Opened {
     pub(super) high_water: Timestamp,
 }
 
-pub(super) fn open(path: &str, clock: &Clock, mutant: Mutant) -> Result<Opened, StoreError> {
+/// Whether another connection of this process has the file open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Beside {
+    Nobody,
+    Another,
+}
+
+pub(super) fn open(path: &str, clock: &Clock, mutant: Mutant, beside: Beside) -> Result<Opened, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_URI
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(|e| classify_open(path, e))?;
-    let high_water = prepare(&connection, clock, mutant).map_err(|e| match e {
+    let high_water = prepare(&connection, clock, mutant, beside).map_err(|e| match e {
         OpenError::Sql(e) => classify_open(path, e),
         OpenError::Refused(why) => StoreError::Unusable(format!("{path}: {why}")),
     })?;
@@ -61,7 +68,7 @@ pub(super) fn open(path: &str, clock: &Clock, mutant: Mutant) -> Result<Opened, 
 /// # Errors
 /// As [`super::Store::open`].
 pub fn create_file(path: &str, clock: &Clock) -> Result<(), StoreError> {
-    open(path, clock, Mutant::default()).map(|_| ())
+    open(path, clock, Mutant::default(), Beside::Nobody).map(|_| ())
 }
 
 enum OpenError {
@@ -75,7 +82,12 @@ impl From<rusqlite::Error> for OpenError {
     }
 }
 
-fn prepare(db: &Connection, clock: &Clock, mutant: Mutant) -> Result<Timestamp, OpenError> {
+fn prepare(
+    db: &Connection,
+    clock: &Clock,
+    mutant: Mutant,
+    beside: Beside,
+) -> Result<Timestamp, OpenError> {
     // A busy file is waited for by sleeping asynchronously, never inside SQLite.
     db.busy_timeout(Duration::ZERO)?;
     db.set_prepared_statement_cache_capacity(32);
@@ -95,11 +107,29 @@ fn prepare(db: &Connection, clock: &Clock, mutant: Mutant) -> Result<Timestamp, 
     if sync != "full" || cfg!(not(madsim)) {
         db.execute_batch(&format!("pragma synchronous = {sync}"))?;
     }
-    // After a process died at the sync of its log, a commit can be visible here that a power cut would still take away.
-    // A checkpoint makes what is visible durable, so that nothing is built on sand.
-    db.query_row("pragma wal_checkpoint(passive)", [], |_| Ok(()))?;
+    if beside == Beside::Nobody {
+        make_durable(db)?;
+    }
     let high_water: i64 = db.query_row("select high_water from meta", [], |row| row.get(0))?;
     Ok(Timestamp(high_water))
+}
+
+/// Makes durable whatever can be read, so that nothing is built on what a power cut would take away.
+///
+/// After a process died at the sync of its log, or after that sync failed, a commit can be visible that the disk does
+/// not hold. A checkpoint copies it to the database file; but the log on the disk may still end before it, and would
+/// be replayed over the newer pages. So the log is emptied too, and one real write makes that durable.
+fn make_durable(db: &Connection) -> rusqlite::Result<()> {
+    let frames: i64 = db.query_row("pragma wal_checkpoint(passive)", [], |row| row.get(1))?;
+    if frames <= 0 {
+        return Ok(());
+    }
+    let busy: bool = db.query_row("pragma wal_checkpoint(truncate)", [], |row| row.get(0))?;
+    if busy {
+        // Somebody else has it open: they have done this when they came.
+        return Ok(());
+    }
+    db.execute("update meta set high_water = high_water + 1", []).map(|_| ())
 }
 
 fn create(db: &Connection, clock: &Clock) -> Result<(), OpenError> {
