@@ -10,7 +10,8 @@ use sim::scenario::{Believes, BoxError, BoxFuture, Decision, Goal, Mutant, Node,
 use sim::seed::Seed;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use workflow::{Clock, Connect, Definition, Engine, Policy, Setup};
+use workflow::store::{open_file, Connections};
+use workflow::{Clock, Connect, Definition, Engine, Policy, Setup, StoreAt};
 
 /// The five contracts, the strongest first.
 pub const EVERY: &[&str] =
@@ -173,12 +174,15 @@ async fn boot(node: Node) -> Result<(), BoxError> {
         })
     });
     let setup = Setup {
-        store: node.store,
+        store: StoreAt {
+            path: node.store,
+            connections: connections(node.mutant.is_none()),
+            clock: Clock::system(),
+            mutant: mutant(node.mutant.as_deref())?,
+        },
         destination: node.desk,
         credentials: None,
         connect,
-        clock: Clock::system(),
-        mutant: mutant(node.mutant.as_deref())?,
     };
     let engine = Engine::open(workflow, setup).await?;
     let listener = tokio::net::TcpListener::bind(&node.listen).await?;
@@ -187,6 +191,16 @@ async fn boot(node: Node) -> Result<(), BoxError> {
         stopped = engine.run() => match stopped? {},
         stopped = engine.serve(listener) => match stopped? {},
     }
+}
+
+/// A mutant may leave its mark on a connection, so its connections are not kept.
+fn connections(keep: bool) -> Connections {
+    if keep { Connections::new(keep_or_open, sim::vfs::keep) } else { Connections::plain() }
+}
+
+/// The connection that this process kept from an earlier run, or a new one.
+fn keep_or_open(path: &str) -> rusqlite::Result<rusqlite::Connection> {
+    sim::vfs::kept(path).map_or_else(|| open_file(path), Ok)
 }
 
 #[cfg(madsim)]

@@ -86,7 +86,7 @@ fn process_place(rng: &mut Rng, what: &What, workload: &Workload) -> Place {
     if on_disk || rng.chance(400) {
         let when = if on_disk || rng.chance(500) { When::Before } else { When::After };
         let boot = if rng.chance(700) { 1 } else { 2 };
-        return Place::Sync { boot, nth: rng.within(1..=6) as u32, when };
+        return Place::Sync { boot, nth: rng.within(1..=7) as u32, when };
     }
     let exchange = if rng.chance(300) {
         ExchangeName { call: Call::Deliver, about: rng.pick(&workload.deliveries).name.clone(), nth: nth(rng) }

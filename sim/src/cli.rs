@@ -80,10 +80,11 @@ impl CliError {
 pub fn main(catalogue: Catalogue) -> ExitCode {
     let args = Args::parse();
     let place = Place::read();
-    let (out, err) = (std::io::stdout(), std::io::stderr());
+    // Not locked: the simulator itself writes to standard error from other threads when a task panics.
+    let (mut out, mut err) = (std::io::stdout(), std::io::stderr());
     let terminals = Terminals { out: out.is_terminal(), err: err.is_terminal() };
     let pipeline = Pipeline::real();
-    let code = run(catalogue, pipeline, &args, &place, terminals, &mut out.lock(), &mut err.lock());
+    let code = run(catalogue, pipeline, &args, &place, terminals, &mut out, &mut err);
     ExitCode::from(code)
 }
 

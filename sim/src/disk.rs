@@ -10,6 +10,7 @@
 
 mod crash;
 mod image;
+pub(crate) mod kept;
 pub(crate) mod process;
 pub(crate) mod share;
 #[cfg(test)]

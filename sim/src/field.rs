@@ -325,7 +325,7 @@ impl Field {
         state.boot += 1;
         state.syncs = 0;
         state.up = true;
-        state.process = Process::start(state.machine.clone());
+        state.process = Process::start_kept(state.machine.clone());
         (state.process.uri("db"), state.boot)
     }
 }

@@ -7,13 +7,13 @@ mod sides;
 mod text;
 
 pub use text::to_ascii;
+pub(crate) use text::wrap;
 
 use crate::history::Step;
 use crate::replay::{Answer, Need, ToldFault};
 use crate::run::Run;
 use crate::verdict::{InvariantId, Violation};
 use destinations::Contract;
-use text::wrap;
 
 /// The most steps that a story has.
 pub const STEPS_MAX: usize = 12;

@@ -11,6 +11,7 @@
 
 #![expect(unsafe_code, reason = "SQLite's interface for file systems is one of C; this file alone speaks it")]
 
+pub use crate::disk::kept::{keep, kept};
 pub use crate::disk::process::Process;
 
 use crate::disk::process::{Handle, find};

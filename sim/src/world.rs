@@ -130,10 +130,7 @@ impl Host {
                     Ok(()) => "it ended without an error".to_owned(),
                     Err(error) => error.to_string(),
                 };
-                let dead = field.lock().process.is_dead();
-                if !dead {
-                    let _ = field.news.send(News::Exited { boot, error });
-                }
+                let _ = field.news.send(News::Exited { boot, error });
                 std::future::pending::<()>().await;
             }
         };

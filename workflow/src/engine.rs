@@ -1,33 +1,28 @@
 //! The loop: takes what is due, asks what may be done, does it, and records it before anything is built on it.
 
 use crate::agenda::Agenda;
-use crate::clock::{Clock, Timestamp};
+use crate::clock::Timestamp;
 use crate::connector::{Connect, Connector};
 use crate::definition::Workflow;
 use crate::known::Known;
 use crate::licence::{next_step, Next};
-use crate::mutant::Mutant;
 use crate::operation::OperationKey;
 use crate::state::Event;
-use crate::store::{NewEvidence, Operation, Store, StoreError};
+use crate::store::{NewEvidence, Operation, Store, StoreAt, StoreError};
 use std::sync::{Arc, OnceLock};
 use tokio::sync::watch;
 
 /// What an engine needs to run.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// The store: a file's path, or an SQLite URI.
-    pub store: String,
+    /// The store.
+    pub store: StoreAt,
     /// The destination's `host:port`.
     pub destination: String,
     /// A header line with the destination's credentials; sent, never stored.
     pub credentials: Option<(String, String)>,
     /// How connections are opened.
     pub connect: Connect,
-    /// Where time comes from.
-    pub clock: Clock,
-    /// One known mistake; none outside the simulator.
-    pub mutant: Mutant,
 }
 
 /// A running workflow. Cheap to clone; all clones are one engine.
@@ -53,7 +48,7 @@ impl Engine {
     /// # Errors
     /// When the store cannot be opened or read; nothing has been sent then.
     pub async fn open(workflow: Workflow, setup: Setup) -> Result<Engine, StoreError> {
-        let store = Store::open(&setup.store, setup.clock.clone(), setup.mutant)?;
+        let store = Store::open(&setup.store)?;
         let policy = &workflow.definition.policy;
         let connector = Connector {
             connect: setup.connect.clone(),
@@ -121,7 +116,7 @@ impl Shared {
         if let Some(store) = self.people.get() {
             return Ok(store);
         }
-        let store = Store::open_beside(&self.setup.store, self.setup.clock.clone(), self.setup.mutant)?;
+        let store = Store::open_beside(&self.setup.store)?;
         Ok(self.people.get_or_init(|| store))
     }
 
@@ -175,21 +170,22 @@ impl Shared {
                 &known.facts(),
                 &self.workflow.recovery,
                 policy,
-                (self.setup.mutant, now),
+                (self.setup.store.mutant, now),
             );
-            match step {
+            let state = match step {
                 Next::Nothing => return Ok(None),
                 Next::Wait(due) => return Ok(Some(due)),
                 Next::Send(licence) => self.send(known, licence).await?,
                 Next::Look => self.look(known).await?,
                 Next::AcceptNegative => self.accept_negative(known).await?,
                 Next::Person(reason) => self.hand_over(known, reason).await?,
+            };
+            if state.is_terminal() || state.is_exception() {
+                return Ok(None);
             }
             // What is durable decides what comes next.
-            known = match self.load(key).await? {
-                Some(known) if !known.operation.state.is_terminal() => known,
-                _ => return Ok(None),
-            };
+            let Some(durable) = self.load(key).await? else { return Ok(None) };
+            known = durable;
         }
         unreachable!("an operation turned a thousand times without ending, waiting or being counted")
     }

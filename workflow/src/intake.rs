@@ -160,7 +160,7 @@ impl Engine {
                 answer(StatusCode::ACCEPTED, "new")
             }
             Accepted::Same { state } => {
-                if self.shared.setup.mutant.is(Mistake::LookupThenCreate) && !state.is_terminal() {
+                if self.shared.setup.store.mutant.is(Mistake::LookupThenCreate) && !state.is_terminal() {
                     self.shared.agenda.put(crate::clock::Timestamp(0), key.clone(), None);
                 }
                 answer(StatusCode::ACCEPTED, "same")

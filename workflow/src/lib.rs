@@ -42,4 +42,4 @@ pub use definition::{Definition, Workflow};
 pub use engine::{Engine, Setup};
 pub use operation::OperationKey;
 pub use policy::Policy;
-pub use store::{Store, StoreError};
+pub use store::{Store, StoreAt, StoreError};

@@ -36,11 +36,11 @@ impl Learnt {
 
 impl Shared {
     /// T2, the send, and T3.
-    pub(crate) async fn send(&self, known: Known, licence: Licence) -> Result<(), StoreError> {
+    pub(crate) async fn send(&self, known: Known, licence: Licence) -> Result<State, StoreError> {
         let operation = &known.operation;
         let (frozen, wire_key) = self.request_of(operation);
         let timeout = self.workflow.definition.policy.send_timeout;
-        let from = if self.setup.mutant.is(Mistake::LookupThenCreate) { operation.state.recovered() } else { operation.state };
+        let from = if self.setup.store.mutant.is(Mistake::LookupThenCreate) { operation.state.recovered() } else { operation.state };
         let state = next(from, Event::Intent).expect("a licence is for a state that may send");
         let intent = Intent {
             key: operation.key.clone(),
@@ -52,15 +52,15 @@ impl Shared {
             ground: licence.ground(),
         };
         let deadline = intent.send_not_after;
-        let observed = if self.setup.mutant.is(Mistake::SendBeforeIntent) {
+        let observed = if self.setup.store.mutant.is(Mistake::SendBeforeIntent) {
             let observed = self.exchange(&frozen, deadline).await;
             if self.store.intend(intent).await? != Written::Done {
-                return Ok(());
+                return Ok(operation.state);
             }
             observed
         } else {
             if self.store.intend(intent).await? != Written::Done {
-                return Ok(());
+                return Ok(operation.state);
             }
             self.exchange(&frozen, deadline).await
         };
@@ -74,7 +74,7 @@ impl Shared {
     /// The frozen request and the key that it carries.
     fn request_of(&self, operation: &Operation) -> (FrozenRequest, WireKey) {
         let (frozen, key) = (operation.frozen.clone(), operation.wire_key.clone());
-        if !(self.setup.mutant.is(Mistake::FreshKeyPerRetry) && operation.sends > 0) {
+        if !(self.setup.store.mutant.is(Mistake::FreshKeyPerRetry) && operation.sends > 0) {
             return (frozen, key);
         }
         let def = &self.workflow.definition;
@@ -107,7 +107,7 @@ impl Shared {
             Proof::Refused(why) => Learnt::new(Event::Refused, "refused", why),
             Proof::NotApplied(why) => Learnt::new(Event::NotApplied, "not_applied", why),
             Proof::Unknown(why)
-                if self.setup.mutant.is(Mistake::TimeoutIsRejection)
+                if self.setup.store.mutant.is(Mistake::TimeoutIsRejection)
                     && matches!(observed, Observed::Broken { .. }) =>
             {
                 Learnt::new(Event::Refused, "refused", why)
@@ -149,7 +149,7 @@ impl Shared {
     }
 
     /// T4: looks the operation up, with a control where a miss could decide.
-    pub(crate) async fn look(&self, known: Known) -> Result<(), StoreError> {
+    pub(crate) async fn look(&self, known: Known) -> Result<State, StoreError> {
         let operation = &known.operation;
         let rule = self.workflow.recovery.lookup.as_ref().expect("a look is planned only where there is a way");
         let value = if rule.by == LookupBy::MarkerText { operation.key.as_str() } else { operation.wire_key.as_str() };
@@ -200,7 +200,7 @@ impl Shared {
     }
 
     /// Records that a trusted negative is accepted: from here on it may be sent as if it never had been.
-    pub(crate) async fn accept_negative(&self, known: Known) -> Result<(), StoreError> {
+    pub(crate) async fn accept_negative(&self, known: Known) -> Result<State, StoreError> {
         let evidence = NewEvidence {
             class: "negative",
             source: "look-up".into(),
@@ -210,7 +210,7 @@ impl Shared {
     }
 
     /// Hands the operation over to its owner.
-    pub(crate) async fn hand_over(&self, known: Known, reason: Reason) -> Result<(), StoreError> {
+    pub(crate) async fn hand_over(&self, known: Known, reason: Reason) -> Result<State, StoreError> {
         let evidence = NewEvidence {
             class: "handed_over",
             source: "engine".into(),
@@ -226,7 +226,7 @@ impl Shared {
         event: Event,
         evidence: NewEvidence,
         external_ref: Option<String>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<State, StoreError> {
         let reason = (event == Event::Conflict).then_some(Reason::Conflict);
         self.write(known, event, evidence, external_ref, reason).await
     }
@@ -239,21 +239,21 @@ impl Shared {
         evidence: NewEvidence,
         mut external_ref: Option<String>,
         mut reason: Option<Reason>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<State, StoreError> {
         for _ in 0..TRIES {
             let Ok(state) = next(known.operation.state, event) else {
                 // Somebody has ended it meanwhile; what was learnt is logged, and nothing is rewritten.
                 tracing::warn!(operation = %known.operation.key, class = evidence.class, detail = %evidence.detail, "late evidence");
-                return Ok(());
+                return Ok(known.operation.state);
             };
             let finding = self.finding(&known.operation, state, &evidence, external_ref.clone(), reason);
             match self.store.find(finding).await {
-                Ok(Written::Done) => return Ok(()),
+                Ok(Written::Done) => return Ok(state),
                 Ok(Written::RefTaken) => {
                     (event, external_ref, reason) = (Event::Conflict, None, Some(Reason::Conflict));
                 }
                 Ok(Written::Stale) => {
-                    let Some(dossier) = self.store.dossier(known.operation.key.clone()).await? else { return Ok(()) };
+                    let Some(dossier) = self.store.dossier(known.operation.key.clone()).await? else { return Ok(state) };
                     known = Known::from(dossier);
                 }
                 Err(StoreError::Transient(why)) => {

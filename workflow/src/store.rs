@@ -1,6 +1,7 @@
 //! The durable records, behind verbs of one transaction each; nothing is acknowledged before its commit is on the disk.
 
 mod committer;
+mod connections;
 mod open;
 mod rows;
 mod verbs;
@@ -13,6 +14,7 @@ use crate::state::State;
 use committer::Committer;
 use std::sync::Arc;
 
+pub use connections::{open_file, Connections};
 pub use open::{create_file, SCHEMA_VERSION};
 pub use rows::{read_all, Contents, StoredDelivery};
 
@@ -300,6 +302,31 @@ pub struct Dossier {
     pub exceptions: Vec<Exception>,
 }
 
+/// Where a store is and how it is opened.
+#[derive(Clone, Debug)]
+pub struct StoreAt {
+    /// The file's path, or an SQLite URI.
+    pub path: String,
+    /// Where connections come from.
+    pub connections: Connections,
+    /// Where time comes from.
+    pub clock: Clock,
+    /// One known mistake; none outside the simulator.
+    pub mutant: Mutant,
+}
+
+impl StoreAt {
+    /// A file, opened when it is needed, on the wall clock.
+    pub fn file(path: impl Into<String>) -> StoreAt {
+        StoreAt {
+            path: path.into(),
+            connections: Connections::plain(),
+            clock: Clock::system(),
+            mutant: Mutant::default(),
+        }
+    }
+}
+
 /// The engine's durable memory: one SQLite file, one connection, one committer that groups what waits.
 ///
 /// A second `Store` on the same file is a second connection: SQLite's own locks keep the two apart.
@@ -311,25 +338,23 @@ pub struct Store {
 impl Store {
     /// Opens the store, creating it in an empty file, and makes durable whatever is visible in it.
     ///
-    /// `path` is a file's path or an SQLite URI.
-    ///
     /// # Errors
     /// When the file cannot be written, is damaged, belongs to something else, or was written by a newer version.
-    pub fn open(path: &str, clock: Clock, mutant: Mutant) -> Result<Store, StoreError> {
-        Store::open_as(path, clock, mutant, open::Beside::Nobody)
+    pub fn open(at: &StoreAt) -> Result<Store, StoreError> {
+        Store::open_as(at, open::Beside::Nobody)
     }
 
     /// Opens a second connection to a store that this process has open already.
     ///
     /// # Errors
     /// As [`Store::open`].
-    pub fn open_beside(path: &str, clock: Clock, mutant: Mutant) -> Result<Store, StoreError> {
-        Store::open_as(path, clock, mutant, open::Beside::Another)
+    pub fn open_beside(at: &StoreAt) -> Result<Store, StoreError> {
+        Store::open_as(at, open::Beside::Another)
     }
 
-    fn open_as(path: &str, clock: Clock, mutant: Mutant, beside: open::Beside) -> Result<Store, StoreError> {
-        let opened = open::open(path, &clock, mutant, beside)?;
-        Ok(Store { committer: Arc::new(Committer::start(opened, clock)) })
+    fn open_as(at: &StoreAt, beside: open::Beside) -> Result<Store, StoreError> {
+        let opened = open::open(at, beside)?;
+        Ok(Store { committer: Arc::new(Committer::start(opened, at.clock.clone())) })
     }
 
     /// The time that leases, keys and deadlines are judged by: the later of the clock and the durable high-water mark.

@@ -33,7 +33,7 @@ fn plan(draw: &Draw<'_>) -> Workload {
 
 fn faults(draw: &Draw<'_>) -> Vec<Fault> {
     let mut rng = draw.seed.stream("moment of danger");
-    let kill = Fault { at: Place::Sync { boot: 1, nth: rng.within(1..=4) as u32, when: When::Before }, what: What::Kill(50) };
+    let kill = Fault { at: Place::Sync { boot: 1, nth: rng.within(2..=5) as u32, when: When::Before }, what: What::Kill(50) };
     let down = rng.within(50..=2_000);
     let keep = *rng.pick(&[Keep::Nothing, Keep::Prefix, Keep::Mixed, Keep::Torn]);
     let cut = What::PowerCut { down, keep };

@@ -171,7 +171,7 @@ fn found(style: text::Style, failure: &Failure) -> String {
     style.status(Tone::Bad, "VIOLATED", &rest)
 }
 
-/// Runs the example of each failure again, twice, with the faults that it needs; and codes for what went wrong.
+/// Runs each failure's example again, twice, with the faults that it needs; and codes for what went wrong.
 fn tell_failures(cx: &mut Context<'_>, request: &Request, done: &mut Exploration) -> (Vec<Told>, Vec<u8>) {
     let (mut told, mut codes) = (vec![], vec![]);
     for (index, failure) in done.failures.clone().into_iter().enumerate() {
@@ -191,6 +191,12 @@ fn tell_failures(cx: &mut Context<'_>, request: &Request, done: &mut Exploration
             }
         }
     }
+    // With a known mistake, what its own invariant found comes first.
+    let is_named = |one: &Told| {
+        let id = done.failures[one.index].invariant.id;
+        request.chosen.iter().any(|chosen| chosen.killed_by == Some(id))
+    };
+    told.sort_by_key(|one| !is_named(one));
     (told, codes)
 }
 

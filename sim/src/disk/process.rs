@@ -128,6 +128,12 @@ impl Process {
         *self.mounted() = machine;
     }
 
+    /// Whether [`Process::remount`] is possible: not killed, outside transactions, one connection a file.
+    pub(crate) fn can_be_remounted(&self) -> bool {
+        let quiet = |handle: Arc<Handle>| handle.mount().file.share().sole_and_quiet(handle.number).is_some();
+        !self.killed.load(Relaxed) && self.handles().into_iter().all(quiet)
+    }
+
     fn mounted(&self) -> MutexGuard<'_, Arc<Machine>> {
         self.machine.lock().expect("no panic while the machine is locked")
     }
@@ -147,6 +153,14 @@ impl Drop for Process {
         // A process that ends with its thread finds the registry gone already.
         let _ = PROCESSES.try_with(|all| all.borrow_mut().remove(&self.number));
     }
+}
+
+/// The process that an address names, dead or alive.
+pub(crate) fn lookup(uri: &str) -> Option<Arc<Process>> {
+    let path = uri.strip_prefix("file://").unwrap_or(uri);
+    let (number, _) = path.strip_prefix('/')?.split_at_checked(DIGITS)?;
+    let number = u64::from_str_radix(number, 16).ok()?;
+    PROCESSES.try_with(|all| all.borrow().get(&number).and_then(Weak::upgrade)).ok()?
 }
 
 /// The living process that a path names, and the name of its file.

@@ -182,6 +182,7 @@ struct SummaryLine<'a> {
     failures: usize,
     never: usize,
     drift: u64,
+    drift_by_kind: BTreeMap<&'static str, u64>,
     faults: BTreeMap<&'static str, u64>,
     events: u64,
     simulated_s: f64,
@@ -226,7 +227,8 @@ pub fn summary(explored: &Explored<'_>) -> String {
         failures: done.failures.len(),
         never: explored.never().len(),
         drift: done.drifted().iter().sum(),
-        faults: KINDS.into_iter().zip(done.fired()).filter(|(_, count)| *count > 0).collect(),
+        drift_by_kind: by_kind(done.drifted()),
+        faults: by_kind(done.fired()),
         events: done.events,
         simulated_s: done.simulated_ns as f64 / 1e9,
         wall_s: explored.wall_s,
@@ -246,6 +248,10 @@ pub fn summary(explored: &Explored<'_>) -> String {
         harness_examples: examples(&done.harness_examples),
         exit: explored.exit,
     })
+}
+
+fn by_kind(counts: [u64; KINDS.len()]) -> BTreeMap<&'static str, u64> {
+    KINDS.into_iter().zip(counts).filter(|(_, count)| *count > 0).collect()
 }
 
 /// The history of a told run: one event a line.

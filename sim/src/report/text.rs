@@ -5,7 +5,14 @@ use crate::explore::{Failure, ScenarioTally};
 use crate::fault::KINDS;
 use crate::plan::Case;
 use crate::replay::{Answer, Difference};
-use crate::story::to_ascii;
+use crate::story::{to_ascii, wrap};
+
+/// Columns of a report; a story is narrower.
+const REPORT_WIDTH: usize = 100;
+/// Columns before what a status word is about.
+const INDENT: usize = 13;
+/// Scenarios that the line about drift names.
+const DRIFT_SHOWN: usize = 3;
 
 /// How text looks here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +41,14 @@ impl Style {
     pub fn status(self, tone: Tone, word: &str, rest: &str) -> String {
         let word = format!("{word:>12}");
         self.line(&format!("{} {rest}", self.paint(tone, &word)))
+    }
+
+    /// A status word and as many lines as its text needs.
+    fn status_wrapped(self, tone: Tone, word: &str, rest: &str) -> Vec<String> {
+        let mut lines = wrap(rest, INDENT, REPORT_WIDTH).into_iter();
+        let first = lines.next().unwrap_or_default();
+        let first = self.status(tone, word, first.trim_start());
+        std::iter::once(first).chain(lines.map(|line| self.line(&line))).collect()
     }
 
     /// A line as this place can show it.
@@ -162,10 +177,8 @@ pub fn scenarios(style: Style, explored: &Explored<'_>) -> Vec<String> {
         );
         lines.push(style.status(Tone::Warn, "NEVER", rest.trim_start()));
     }
-    for scenario in &done.scenarios {
-        if let Some(rest) = drift(scenario) {
-            lines.push(style.status(Tone::Warn, "DRIFT", &format!("{:<width$}  {rest}", scenario.name)));
-        }
+    if let Some(rest) = drift(&done.scenarios) {
+        lines.extend(style.status_wrapped(Tone::Warn, "DRIFT", &rest));
     }
     lines
 }
@@ -174,7 +187,8 @@ fn scenario_line(style: Style, scenario: &ScenarioTally, width: usize) -> String
     let settles = match scenario.settles_p99_s() {
         // Where something is wrong, what is wrong is said in its place.
         _ if scenario.held < scenario.runs => String::new(),
-        Some(seconds) => format!("   settles in {seconds:.1} s (p99, simulated)"),
+        Some(seconds) if seconds < 120.0 => format!("   settles in {seconds:.1} s (p99, simulated)"),
+        Some(seconds) => format!("   settles in {:.0} min (p99, simulated)", seconds / 60.0),
         None => String::new(),
     };
     let rest = format!(
@@ -191,14 +205,24 @@ fn scenario_line(style: Style, scenario: &ScenarioTally, width: usize) -> String
     }
 }
 
-/// The faults of a scenario that never struck: what they were to test was not tested.
-fn drift(scenario: &ScenarioTally) -> Option<String> {
-    let never: u64 = scenario.drifted.iter().sum();
+/// The faults that never struck: what they were to test was not tested.
+fn drift(scenarios: &[ScenarioTally]) -> Option<String> {
+    let of = |scenario: &ScenarioTally| {
+        let never: u64 = scenario.drifted.iter().sum();
+        (never, never + scenario.fired.iter().sum::<u64>())
+    };
+    let (never, all) = scenarios.iter().map(of).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
     if never == 0 {
         return None;
     }
-    let all = never + scenario.fired.iter().sum::<u64>();
-    Some(format!("{} of {} never struck ({})", grouped(never), count(all, "fault"), kinds(&scenario.drifted)))
+    let mut most: Vec<&ScenarioTally> = scenarios.iter().filter(|scenario| of(scenario).0 > 0).collect();
+    most.sort_by_key(|scenario| std::cmp::Reverse(of(scenario).0 * 1000 / of(scenario).1));
+    let shown = most.iter().take(DRIFT_SHOWN).map(|scenario| {
+        let (never, all) = of(scenario);
+        format!("{} {} of {}", scenario.name, grouped(never), grouped(all))
+    });
+    let most = shown.collect::<Vec<_>>().join(", ");
+    Some(format!("{} of {} never struck; the largest shares: {most}", grouped(never), count(all, "fault")))
 }
 
 /// Counts by kind, without the kinds that have none.
@@ -228,15 +252,13 @@ pub fn summary(style: Style, explored: &Explored<'_>) -> Vec<String> {
         head += &format!("; {never} sometimes never");
     }
     let tone = if explored.exit == 0 { Tone::Good } else { Tone::Bad };
-    let mut lines = vec![style.status(tone, "Summary", &head)];
-    let mut say = |text: String| lines.push(style.line(&format!("{:13}{text}", "")));
+    let mut lines = style.status_wrapped(tone, "Summary", &head);
+    let mut say = |text: String| {
+        lines.extend(wrap(&text, INDENT, REPORT_WIDTH).iter().map(|line| style.line(line)));
+    };
     for failure in &done.failures {
-        say(format!(
-            "{}  {}  {}",
-            failure.fingerprint,
-            count(failure.seeds_failing, "seed"),
-            failure.example
-        ));
+        let seeds = count(failure.seeds_failing, "seed");
+        say(format!("{}: {seeds}, such as {}", failure.fingerprint, failure.example));
     }
     say(match kinds(&done.fired()) {
         none if none.is_empty() => "no fault struck".into(),

@@ -137,6 +137,9 @@ fn span(time: Duration) -> String {
     match seconds {
         0..60 => format!("{}.{} s", seconds, time.subsec_millis() / 100),
         60..7200 => format!("{} min", seconds / 60),
+        7200..=345_600 if seconds % 3600 >= 60 => {
+            format!("{} h {} min", seconds / 3600, seconds % 3600 / 60)
+        }
         7200..=345_600 => format!("{} h", seconds / 3600),
         _ => format!("{} days", seconds / 86_400),
     }

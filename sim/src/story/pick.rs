@@ -5,7 +5,7 @@ use super::{STEPS_MAX, Tale};
 use crate::fault::{Call, ExchangeName, Place};
 use crate::history::{Event, Kind, Step};
 use crate::run::Run;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Added to the rank of what happened after the violation.
 const AFTERWARDS: u32 = 3;
@@ -17,6 +17,8 @@ pub(super) fn pick(tale: &Tale<'_>, lanes: &Lanes) -> Vec<Step> {
     let last = blame.last().copied().unwrap_or(Step(run.history.events().len() as u32));
     let related = related(run, tale.violation.map(|violation| violation.about.as_str()));
     let causes = causes(run, blame);
+    let heard = heard(run);
+    let first_delivery = first_delivery(run, &related);
     let until = tale.until.unwrap_or(Step(u32::MAX));
     let mut ranked: Vec<(u32, u32, Step)> = vec![];
     for event in run.history.events().iter().filter(|event| event.step <= until) {
@@ -26,6 +28,10 @@ pub(super) fn pick(tale: &Tale<'_>, lanes: &Lanes) -> Vec<Step> {
             None
         } else if causes.contains(&event.step) && !is_detail(event) {
             Some(2)
+        } else if first_delivery == Some(event.step) {
+            Some(4)
+        } else if heard.contains(&event.step) {
+            rank(event, &related, lanes).map(|rank| rank.min(3))
         } else {
             rank(event, &related, lanes)
         };
@@ -66,6 +72,49 @@ fn causes(run: &Run, blame: &[Step]) -> BTreeSet<Step> {
     causes
 }
 
+/// What the workflow had last heard of an operation, before it sent its create again: it acted on that.
+fn heard(run: &Run) -> BTreeSet<Step> {
+    let mut last: BTreeMap<&str, &Event> = BTreeMap::new();
+    let mut heard = BTreeSet::new();
+    for event in run.history.events() {
+        let Some(exchange) = event.kind.exchange().filter(|exchange| exchange.call != Call::Deliver) else {
+            continue;
+        };
+        match &event.kind {
+            Kind::Received { .. } | Kind::Broken { .. } => {
+                last.insert(&exchange.about, event);
+            }
+            Kind::Sent { .. } if exchange.call == Call::Create => {
+                let before = last.remove(exchange.about.as_str());
+                heard.extend(before.iter().map(|event| event.step));
+                // The question belongs to the answer.
+                heard.extend(before.and_then(|event| asked(run, event)));
+            }
+            _ => {}
+        }
+    }
+    heard
+}
+
+/// The step at which an exchange began.
+fn asked(run: &Run, event: &Event) -> Option<Step> {
+    let exchange = event.kind.exchange()?;
+    let is_it = |kind: &Kind| matches!(kind, Kind::Sent { exchange: sent, .. } if sent == exchange);
+    run.history.events().iter().find(|event| is_it(&event.kind)).map(|event| event.step)
+}
+
+/// With what it all began.
+fn first_delivery(run: &Run, related: &Option<BTreeSet<String>>) -> Option<Step> {
+    let is_it = |event: &&Event| {
+        let asks = |exchange: &ExchangeName| {
+            let is_related = related.as_ref().is_none_or(|related| related.contains(&exchange.about));
+            exchange.call == Call::Deliver && is_related
+        };
+        matches!(&event.kind, Kind::Sent { exchange, .. } if asks(exchange))
+    };
+    run.history.events().iter().find(is_it).map(|event| event.step)
+}
+
 /// What the log tells and a story need not.
 fn is_detail(event: &Event) -> bool {
     matches!(event.kind, Kind::Arrived { .. } | Kind::Synced { .. } | Kind::Answered { .. })
@@ -101,18 +150,19 @@ fn rank(event: &Event, related: &Option<BTreeSet<String>>, lanes: &Lanes) -> Opt
         return None;
     }
     let is_delivery = event.kind.exchange().is_some_and(|exchange| exchange.call == Call::Deliver);
+    let is_create = event.kind.exchange().is_some_and(|exchange| exchange.call == Call::Create);
     match &event.kind {
         Kind::Fault { .. } => Some(1),
         Kind::Effect { .. } => Some(2),
-        Kind::Sent { to, .. } if *to == lanes.desk => Some(3),
+        Kind::Sent { .. } | Kind::Received { .. } | Kind::Broken { .. } if is_create => Some(3),
         Kind::Refused { to } if *to == lanes.desk => Some(4),
-        Kind::Received { .. } | Kind::Broken { .. } if !is_delivery => Some(4),
         Kind::Started { boot } if *boot > 1 => Some(4),
         Kind::Killed | Kind::PowerCut | Kind::Paused | Kind::Person { .. } => Some(4),
         Kind::Journal { .. } => Some(5),
-        Kind::Sent { .. } if is_delivery => Some(5),
-        Kind::Received { .. } | Kind::Broken { .. } => Some(7),
+        // A workflow that waits looks again and again; the look-ups nearest to the violation are enough.
+        Kind::Sent { .. } | Kind::Received { .. } | Kind::Broken { .. } if !is_delivery => Some(6),
         Kind::Sent { .. } => Some(6),
+        Kind::Received { .. } | Kind::Broken { .. } => Some(7),
         _ => None,
     }
 }

@@ -19,7 +19,7 @@ pub(super) fn fit(text: &str, columns: usize) -> String {
 }
 
 /// The text in lines of at most `columns`, indented; a word that is too long is broken.
-pub(super) fn wrap(text: &str, indent: usize, columns: usize) -> Vec<String> {
+pub(crate) fn wrap(text: &str, indent: usize, columns: usize) -> Vec<String> {
     let room = columns - indent;
     let mut lines: Vec<String> = vec![];
     let mut line = String::new();

@@ -1,5 +1,6 @@
 //! One task that owns the connection and commits everything that waits as one transaction.
 
+use super::connections::Lent;
 use super::open::{classify, Opened};
 use super::StoreError;
 use crate::clock::{Clock, Timestamp};
@@ -104,7 +105,7 @@ fn store_time(clock: &Clock, high_water: &AtomicI64) -> Timestamp {
 }
 
 async fn commit_groups(
-    mut connection: Connection,
+    mut connection: Lent,
     mut waiting: mpsc::Receiver<Box<dyn Job>>,
     high_water: Arc<AtomicI64>,
     clock: Clock,
@@ -174,10 +175,10 @@ impl Failure {
 type Group = Vec<Box<dyn Job>>;
 
 async fn on_blocking_thread(
-    connection: Connection,
+    connection: Lent,
     mut group: Group,
     now: Timestamp,
-) -> (Connection, Group, Result<(), Failure>) {
+) -> (Lent, Group, Result<(), Failure>) {
     // The simulator runs blocking work in line and calls that deprecated.
     #[cfg_attr(madsim, expect(deprecated, reason = "it runs in line there, which is what is wanted"))]
     let task = tokio::task::spawn_blocking(move || {

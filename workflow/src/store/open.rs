@@ -1,10 +1,10 @@
 //! Opening a store: settings that durability rests on, the schema, and the checkpoint before anything is believed.
 
-use super::StoreError;
+use super::connections::Lent;
+use super::{StoreAt, StoreError};
 use crate::clock::{Clock, Timestamp};
-use crate::mutant::{Mistake, Mutant};
-use rusqlite::{Connection, ErrorCode, OpenFlags};
-use std::time::Duration;
+use crate::mutant::Mistake;
+use rusqlite::{Connection, ErrorCode};
 
 /// The version of the schema that this code reads and writes.
 pub const SCHEMA_VERSION: i64 = 1;
@@ -39,7 +39,7 @@ create table alert(id integer primary key, operation text not null, kind text no
 
 /// An open connection, its settings checked and everything visible in it durable.
 pub(super) struct Opened {
-    pub(super) connection: Connection,
+    pub(super) connection: Lent,
     pub(super) high_water: Timestamp,
 }
 
@@ -50,13 +50,10 @@ pub(super) enum Beside {
     Another,
 }
 
-pub(super) fn open(path: &str, clock: &Clock, mutant: Mutant, beside: Beside) -> Result<Opened, StoreError> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
-        | OpenFlags::SQLITE_OPEN_CREATE
-        | OpenFlags::SQLITE_OPEN_URI
-        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags).map_err(|e| classify_open(path, e))?;
-    let high_water = prepare(&connection, clock, mutant, beside).map_err(|e| match e {
+pub(super) fn open(at: &StoreAt, beside: Beside) -> Result<Opened, StoreError> {
+    let path = &at.path;
+    let connection = at.connections.lend(path).map_err(|e| classify_open(path, e))?;
+    let high_water = prepare(&connection, at, beside).map_err(|e| match e {
         OpenError::Sql(e) => classify_open(path, e),
         OpenError::Refused(why) => StoreError::Unusable(format!("{path}: {why}")),
     })?;
@@ -68,7 +65,8 @@ pub(super) fn open(path: &str, clock: &Clock, mutant: Mutant, beside: Beside) ->
 /// # Errors
 /// As [`super::Store::open`].
 pub fn create_file(path: &str, clock: &Clock) -> Result<(), StoreError> {
-    open(path, clock, Mutant::default(), Beside::Nobody).map(|_| ())
+    let at = StoreAt { clock: clock.clone(), ..StoreAt::file(path) };
+    open(&at, Beside::Nobody).map(|_| ())
 }
 
 enum OpenError {
@@ -82,18 +80,13 @@ impl From<rusqlite::Error> for OpenError {
     }
 }
 
-fn prepare(
-    db: &Connection,
-    clock: &Clock,
-    mutant: Mutant,
-    beside: Beside,
-) -> Result<Timestamp, OpenError> {
-    // A busy file is waited for by sleeping asynchronously, never inside SQLite.
-    db.busy_timeout(Duration::ZERO)?;
-    db.set_prepared_statement_cache_capacity(32);
-    let version: i64 = db.query_row("pragma user_version", [], |row| row.get(0))?;
+fn prepare(db: &Connection, at: &StoreAt, beside: Beside) -> Result<Timestamp, OpenError> {
+    if at.mutant.is(Mistake::SkipFsync) {
+        db.execute_batch("pragma synchronous = off")?;
+    }
+    let version = number(db, "pragma user_version")?;
     match version {
-        0 => create(db, clock)?,
+        0 => create(db, &at.clock)?,
         SCHEMA_VERSION => check_ours(db)?,
         newer => {
             return Err(OpenError::Refused(format!(
@@ -102,38 +95,33 @@ fn prepare(
             )));
         }
     }
-    // FULL is SQLite's own default and is not stored in the file: say it where a build could have changed it.
-    let sync = if mutant.is(Mistake::SkipFsync) { "off" } else { "full" };
-    if sync != "full" || cfg!(not(madsim)) {
-        db.execute_batch(&format!("pragma synchronous = {sync}"))?;
-    }
     if beside == Beside::Nobody {
         make_durable(db)?;
     }
-    let high_water: i64 = db.query_row("select high_water from meta", [], |row| row.get(0))?;
-    Ok(Timestamp(high_water))
+    Ok(Timestamp(number(db, "select high_water from meta")?))
+}
+
+fn number(db: &Connection, sql: &str) -> rusqlite::Result<i64> {
+    db.prepare_cached(sql)?.query_row([], |row| row.get(0))
 }
 
 /// Makes durable whatever can be read, so that nothing is built on what a power cut would take away.
 ///
 /// After a process died at the sync of its log, or after that sync failed, a commit can be visible that the disk does
 /// not hold. A checkpoint copies it to the database file; but the log on the disk may still end before it, and would
-/// be replayed over the newer pages. So the log is emptied too, and one real write makes that durable.
+/// be replayed over the newer pages. So the log is emptied too, and one real write makes that durable. Nothing that can
+/// be read here tells whether it is needed, so it is done at every start.
 fn make_durable(db: &Connection) -> rusqlite::Result<()> {
-    let frames: i64 = db.query_row("pragma wal_checkpoint(passive)", [], |row| row.get(1))?;
-    if frames <= 0 {
-        return Ok(());
-    }
-    let busy: bool = db.query_row("pragma wal_checkpoint(truncate)", [], |row| row.get(0))?;
+    let busy: bool = db.prepare_cached("pragma wal_checkpoint(truncate)")?.query_row([], |row| row.get(0))?;
     if busy {
         // Somebody else has it open: they have done this when they came.
         return Ok(());
     }
-    db.execute("update meta set high_water = high_water + 1", []).map(|_| ())
+    db.prepare_cached("update meta set high_water = high_water + 1")?.execute([]).map(|_| ())
 }
 
 fn create(db: &Connection, clock: &Clock) -> Result<(), OpenError> {
-    let objects: i64 = db.query_row("select count(*) from sqlite_master", [], |row| row.get(0))?;
+    let objects = number(db, "select count(*) from sqlite_master")?;
     if objects > 0 {
         return Err(OpenError::Refused(
             "the file is a database of something else\n  help: name another file; nothing was changed".into(),
@@ -154,7 +142,7 @@ fn create(db: &Connection, clock: &Clock) -> Result<(), OpenError> {
 }
 
 fn check_ours(db: &Connection) -> Result<(), OpenError> {
-    let id: i64 = db.query_row("pragma application_id", [], |row| row.get(0))?;
+    let id = number(db, "pragma application_id")?;
     if id == APPLICATION_ID {
         return Ok(());
     }

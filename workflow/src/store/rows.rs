@@ -105,10 +105,15 @@ pub(super) fn dossier(db: &Connection, key: &OperationKey) -> rusqlite::Result<O
     let key = key.as_str();
     let found = db.prepare_cached(&format!("{OPERATION} where key = ?1"))?.query_row([key], operation).optional()?;
     let Some(operation) = found else { return Ok(None) };
+    // Sorted here: with bound values SQLite prepares an ordered query anew each time.
+    let mut attempts = list(db, &format!("{ATTEMPT} where operation = ?1"), [key], attempt)?;
+    let mut evidence = list(db, &format!("{EVIDENCE} where operation = ?1"), [key], evidence)?;
+    attempts.sort_by_key(|attempt| attempt.n);
+    evidence.sort_by_key(|evidence| evidence.n);
     Ok(Some(Dossier {
         operation,
-        attempts: list(db, &format!("{ATTEMPT} where operation = ?1 order by n"), [key], attempt)?,
-        evidence: list(db, &format!("{EVIDENCE} where operation = ?1 order by n"), [key], evidence)?,
+        attempts,
+        evidence,
         exceptions: list(db, &format!("{EXCEPTION} and e.operation = ?1 order by e.id"), [key], exception)?,
     }))
 }

@@ -115,7 +115,7 @@ pub(super) fn find(tx: &Connection, now: Timestamp, finding: &Finding) -> rusqli
         return Ok(Written::Stale);
     }
     let evidence = &finding.evidence;
-    add_evidence(tx, now, key, evidence.class, &evidence.source, &evidence.detail)?;
+    add_evidence(tx, now, (key, finding.version), evidence.class, &evidence.source, &evidence.detail)?;
     if let Some(exception) = &finding.exception {
         open_exception(tx, now, &finding.key, exception)?;
     }
@@ -140,17 +140,17 @@ fn unlink(tx: &Connection, found: Option<&str>, key: &str) -> rusqlite::Result<(
     tx.prepare_cached(sql)?.execute([found, key]).map(|_| ())
 }
 
+/// Each piece of evidence moves its operation to another version, so the version that it met numbers it.
 fn add_evidence(
     tx: &Connection,
     now: Timestamp,
-    key: &str,
+    (key, version): (&str, u32),
     class: &str,
     source: &str,
     detail: &str,
 ) -> rusqlite::Result<()> {
-    let sql = "insert into evidence select ?1, coalesce(max(n), 0) + 1, ?2, ?3, ?4, ?5 from evidence
-               where operation = ?1";
-    tx.prepare_cached(sql)?.execute(params![key, class, now.0, source, detail]).map(|_| ())
+    let values = params![key, version, class, now.0, source, detail];
+    tx.prepare_cached("insert into evidence values(?1, ?2, ?3, ?4, ?5, ?6)")?.execute(values).map(|_| ())
 }
 
 fn open_exception(
@@ -199,6 +199,6 @@ pub(super) fn decide(tx: &Connection, now: Timestamp, decision: &Decision) -> ru
     let values = params![key, now.0, decision.action, decision.by, decision.reason];
     tx.prepare_cached(sql)?.execute(values)?;
     let detail = format!("{}: {}", decision.action, decision.reason);
-    add_evidence(tx, now, key, "person", &decision.by, &detail)?;
+    add_evidence(tx, now, (key, decision.version), "person", &decision.by, &detail)?;
     Ok(Written::Done)
 }
