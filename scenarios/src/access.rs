@@ -6,11 +6,13 @@ use sim::belief::Belief;
 use sim::disk::DiskImage;
 use sim::fault::{Call, Fault};
 use sim::plan::{Ask, Delivery, DeskPlan, Expect, Plan, Workload};
-use sim::scenario::{Believes, BoxError, BoxFuture, Decision, Goal, Mutant, Node, Scenario, Seen, Serves, Story};
+use sim::scenario::{
+    Believes, BoxError, BoxFuture, Decision, Goal, Mutant, Node, Scenario, Seen, Serves, Story,
+};
 use sim::seed::Seed;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use workflow::store::{open_file, Connections};
+use workflow::store::{Connections, open_file};
 use workflow::{Clock, Connect, Definition, Engine, Policy, Setup, StoreAt};
 
 /// The five contracts, the strongest first.
@@ -46,11 +48,13 @@ pub struct Access {
     pub faults: fn(&Draw<'_>) -> Vec<Fault>,
     /// What some seed must reach.
     pub goals: &'static [Goal],
+    /// Whether half of the seeds add faults beyond the scenario's own.
+    pub storms: bool,
 }
 
 impl Access {
     fn draw<'a>(&self, contract: &'a Contract, seed: Seed) -> Draw<'a> {
-        Draw { contract, seed, stormy: seed.stream("stormy").chance(500) }
+        Draw { contract, seed, stormy: self.storms && seed.stream("stormy").chance(500) }
     }
 }
 
@@ -263,7 +267,8 @@ pub fn delivery_of(ask: &Ask, nth: u32, at_ms: u64, request: &serde_json::Value)
 /// A workload of these requests and deliveries, with the desk's own pace drawn from the seed.
 pub fn workload(draw: &Draw<'_>, requests: Vec<Ask>, deliveries: Vec<Delivery>) -> Workload {
     let mut rng = draw.seed.stream("desk");
-    let desk = DeskPlan { service_ms: rng.within(5..=60), lag_ms: rng.within(1_000..=240_000), seed: rng.bits() };
+    let desk =
+        DeskPlan { service_ms: rng.within(5..=60), lag_ms: rng.within(1_000..=240_000), seed: rng.bits() };
     Workload { requests, deliveries, person_after_ms: Some(rng.within(60_000..=7_200_000)), desk }
 }
 

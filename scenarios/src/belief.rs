@@ -2,12 +2,12 @@
 
 use rusqlite::{Connection, OpenFlags};
 use sim::belief::{Basis, Belief, BelievedAttempt, BelievedDelivery, BelievedOperation, Standing, Waiting};
-use sim::disk::{no_hooks, DiskImage, Machine, Process};
+use sim::disk::{DiskImage, Machine, Process, no_hooks};
 use sim::scenario::BoxError;
 use std::cell::RefCell;
 use std::sync::{Arc, OnceLock};
 use workflow::state::State;
-use workflow::store::{create_file, read_all, Contents, Operation};
+use workflow::store::{Contents, Operation, create_file, read_all};
 use workflow::{Clock, Timestamp};
 
 /// The disk of a machine on which the workflow was installed and never started: a store without records.
@@ -51,7 +51,8 @@ pub fn read(image: &DiskImage) -> Result<Belief, BoxError> {
 
 fn open(machine: Arc<Machine>) -> Result<(Connection, Arc<Process>), BoxError> {
     let process = Process::start(machine);
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(process.uri("db"), flags)?;
     connection.set_prepared_statement_cache_capacity(16);
     Ok((connection, process))
@@ -93,7 +94,9 @@ fn standing(state: State) -> Standing {
             Standing::InDoubt
         }
         State::Confirmed | State::ConfirmedByPerson => Standing::Completed,
-        State::Invalid | State::RefusedByDestination | State::Withdrawn | State::AcceptedRisk => Standing::Rejected,
+        State::Invalid | State::RefusedByDestination | State::Withdrawn | State::AcceptedRisk => {
+            Standing::Rejected
+        }
     }
 }
 

@@ -71,7 +71,9 @@ pub fn late_after_miss(run: &Run) -> bool {
     let miss = events(run).position(|event| {
         matches!(&event.kind, Kind::Received { exchange, empty: true, .. } if exchange.call == Call::Find)
     });
-    miss.is_some_and(|at| events(run).skip(at).any(|event| matches!(event.kind, Kind::Effect { late: true, .. })))
+    miss.is_some_and(|at| {
+        events(run).skip(at).any(|event| matches!(event.kind, Kind::Effect { late: true, .. }))
+    })
 }
 
 /// A crash left an operation in doubt.
@@ -90,15 +92,15 @@ pub fn died_at(run: &Run, wanted: Phase) -> bool {
 /// The process died at a disk sync.
 pub fn died_at_sync(run: &Run) -> bool {
     run.plan.tape.faults().iter().zip(&run.fired).any(|(fault, fired)| {
-        fired.is_some() && matches!(fault.what.kind(), "kill" | "power-cut") && matches!(fault.at, Place::Sync { .. })
+        fired.is_some()
+            && matches!(fault.what.kind(), "kill" | "power-cut")
+            && matches!(fault.at, Place::Sync { .. })
     })
 }
 
 /// Deliveries that were acknowledged.
 pub fn acknowledged(run: &Run) -> usize {
-    let taken = |event: &&Event| {
-        matches!(&event.kind, Kind::Received { exchange, status: 200..=299, .. } if exchange.call == Call::Deliver)
-    };
+    let taken = |event: &&Event| matches!(&event.kind, Kind::Received { exchange, status: 200..=299, .. } if exchange.call == Call::Deliver);
     events(run).filter(taken).count()
 }
 
@@ -122,19 +124,24 @@ fn first(run: &Run, wanted: impl Fn(&Kind) -> bool) -> Option<u32> {
 
 /// A repeat was answered after the answer to the create had come.
 pub fn repeat_after_completion(run: &Run) -> bool {
-    let done = first(run, |kind| matches!(kind, Kind::Received { exchange, .. } if exchange.call == Call::Create));
+    let done =
+        first(run, |kind| matches!(kind, Kind::Received { exchange, .. } if exchange.call == Call::Create));
     done.is_some_and(|done| repeats(run).any(|repeat| repeat.step.0 > done))
 }
 
 /// A repeat was answered while the create was under way.
 pub fn repeat_during_send(run: &Run) -> bool {
-    let sent = first(run, |kind| matches!(kind, Kind::Sent { exchange, .. } if exchange.call == Call::Create));
-    let done = first(run, |kind| matches!(kind, Kind::Received { exchange, .. } if exchange.call == Call::Create));
-    sent.zip(done).is_some_and(|(sent, done)| repeats(run).any(|repeat| (sent..done).contains(&repeat.step.0)))
+    let sent =
+        first(run, |kind| matches!(kind, Kind::Sent { exchange, .. } if exchange.call == Call::Create));
+    let done =
+        first(run, |kind| matches!(kind, Kind::Received { exchange, .. } if exchange.call == Call::Create));
+    sent.zip(done)
+        .is_some_and(|(sent, done)| repeats(run).any(|repeat| (sent..done).contains(&repeat.step.0)))
 }
 
 /// The first delivery was not answered, and a repeat heard that the operation exists.
 pub fn unanswered_then_same(run: &Run) -> bool {
-    let broken = first(run, |kind| matches!(kind, Kind::Broken { exchange } if exchange.call == Call::Deliver));
+    let broken =
+        first(run, |kind| matches!(kind, Kind::Broken { exchange } if exchange.call == Call::Deliver));
     broken.is_some_and(|broken| repeats(run).any(|repeat| repeat.step.0 > broken))
 }

@@ -6,15 +6,19 @@
 
 pub mod access;
 pub mod belief;
+pub mod bench;
 pub mod goals;
 pub mod places;
 pub mod stories;
 pub mod storm;
 
-use sim::catalogue::Catalogue;
+use sim::catalogue::{Bench, Catalogue};
 
 /// Every scenario, and what `bench` measures.
 pub fn catalogue() -> Catalogue {
     let scenarios = stories::ALL.iter().map(|story| Box::new(**story) as Box<dyn sim::scenario::Scenario>);
-    Catalogue { scenarios: scenarios.collect(), benches: vec![] }
+    Catalogue {
+        scenarios: scenarios.collect(),
+        benches: vec![Bench { variant: "full", scenario: bench::full }],
+    }
 }

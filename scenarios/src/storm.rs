@@ -2,7 +2,7 @@
 
 use crate::access::ATTESTED_LATE_COMMIT;
 use destinations::{Bound, Contract};
-use sim::fault::{Call, ExchangeName, Fault, Keep, Loss, Phase, Place, What, When, KINDS};
+use sim::fault::{Call, ExchangeName, Fault, KINDS, Keep, Loss, Phase, Place, What, When};
 use sim::plan::Workload;
 use sim::seed::{Rng, Seed};
 
@@ -30,7 +30,11 @@ fn fault(rng: &mut Rng, enabled: &[&str], contract: &Contract, workload: &Worklo
     }
     let kind = *rng.pick(enabled);
     let what = what(rng, kind, contract)?;
-    let at = if what.is_outcome() { outcome_place(rng, &what, workload) } else { process_place(rng, &what, workload) };
+    let at = if what.is_outcome() {
+        outcome_place(rng, &what, workload)
+    } else {
+        process_place(rng, &what, workload)
+    };
     Some(Fault { at, what })
 }
 
@@ -89,13 +93,18 @@ fn process_place(rng: &mut Rng, what: &What, workload: &Workload) -> Place {
         return Place::Sync { boot, nth: rng.within(1..=7) as u32, when };
     }
     let exchange = if rng.chance(300) {
-        ExchangeName { call: Call::Deliver, about: rng.pick(&workload.deliveries).name.clone(), nth: nth(rng) }
+        ExchangeName {
+            call: Call::Deliver,
+            about: rng.pick(&workload.deliveries).name.clone(),
+            nth: nth(rng),
+        }
     } else {
         let call = if rng.chance(800) { Call::Create } else { Call::Find };
         ExchangeName { call, about: rng.pick(&workload.requests).operation.clone(), nth: nth(rng) }
     };
     // Nothing of ours stands at the far end of a delivery.
-    let phases = if exchange.call == Call::Deliver { &[PHASES[0], PHASES[1], PHASES[4]][..] } else { &PHASES[..] };
+    let phases =
+        if exchange.call == Call::Deliver { &[PHASES[0], PHASES[1], PHASES[4]][..] } else { &PHASES[..] };
     Place::Phase { exchange, phase: *rng.pick(phases) }
 }
 

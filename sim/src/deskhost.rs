@@ -1,7 +1,7 @@
 //! The destination's node: real HTTP in front of the pure fake, and everything that can become of an answer.
 
 use crate::fault::{Call, ExchangeName, Phase, What};
-use crate::field::{now, Field, OnItsWay, DESK};
+use crate::field::{DESK, Field, OnItsWay, now};
 use crate::history::{Kind, Step};
 use crate::io::Io;
 use crate::plan::DeskPlan;
@@ -9,12 +9,12 @@ use crate::scenario::Seen;
 use crate::seed::Seed;
 use crate::wire::Reply;
 use bytes::Bytes;
-use destinations::fake::http::{parse, HttpRequest};
+use destinations::fake::http::{HttpRequest, parse};
 use destinations::fake::{self, Begun, Desk, DeskOptions, WorkId};
 use destinations::{Contract, Millis};
 use http_body_util::BodyExt as _;
-use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::Response;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -110,7 +110,8 @@ impl DeskHost {
     ) -> Result<Response<Answer>, Lost> {
         let (parts, body) = request.into_parts();
         let body = body.collect().await.map_err(|_| Lost)?.to_bytes();
-        let text = |value: &hyper::header::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+        let text =
+            |value: &hyper::header::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
         let request = HttpRequest {
             method: parts.method.to_string(),
             target: parts.uri.to_string(),
@@ -174,7 +175,13 @@ impl DeskHost {
     }
 
     /// Lets the desk work; what it commits later stands even when nobody waits any more.
-    async fn execute(self: &Arc<Self>, request: &HttpRequest, exchange: &ExchangeName, cause: Step, takes: Duration) -> fake::Reply {
+    async fn execute(
+        self: &Arc<Self>,
+        request: &HttpRequest,
+        exchange: &ExchangeName,
+        cause: Step,
+        takes: Duration,
+    ) -> fake::Reply {
         let answer = {
             let mut books = self.lock();
             let begun = match parse(&self.contract, request) {

@@ -1,7 +1,7 @@
 //! What all nodes of one run share: the history, the tape, the machine, and what crosses the wire.
 
-use crate::disk::{CrashKeep, DiskHooks, DiskImage, Machine, Side};
 use crate::disk::process::Process;
+use crate::disk::{CrashKeep, DiskHooks, DiskImage, Machine, Side};
 use crate::fault::{Call, ExchangeName, FaultTape, Keep, Phase, Place, What, When};
 use crate::history::{History, Kind, Nanos, Step};
 use crate::run::{BeliefAt, Moment};
@@ -118,7 +118,11 @@ pub(crate) fn now() -> Nanos {
 }
 
 impl Field {
-    pub(crate) fn new(image: DiskImage, options: FieldOptions, news: mpsc::UnboundedSender<News>) -> Arc<Field> {
+    pub(crate) fn new(
+        image: DiskImage,
+        options: FieldOptions,
+        news: mpsc::UnboundedSender<News>,
+    ) -> Arc<Field> {
         Arc::new_cyclic(|me: &Weak<Field>| {
             let machine = Machine::boot(image, Arc::new(Hooks(me.clone())), 0);
             let state = State {
@@ -186,7 +190,12 @@ impl Field {
     }
 
     /// The outcome that the tape has for an exchange, if faults still strike.
-    pub(crate) fn outcome(&self, node: &'static str, exchange: &ExchangeName, cause: Step) -> Option<(What, Step)> {
+    pub(crate) fn outcome(
+        &self,
+        node: &'static str,
+        exchange: &ExchangeName,
+        cause: Step,
+    ) -> Option<(What, Step)> {
         self.strike(node, &Place::Exchange(exchange.clone()), Some(cause))
     }
 
@@ -211,9 +220,11 @@ impl Field {
         let step = state.history.add(now(), node, kind, cause);
         state.fired[index] = Some(step);
         let lasts = match &what {
-            What::Kill(ms) | What::Pause(ms) | What::DiskFull(ms) | What::ApplyLate(ms) | What::AnswerSlowly(ms) => {
-                *ms
-            }
+            What::Kill(ms)
+            | What::Pause(ms)
+            | What::DiskFull(ms)
+            | What::ApplyLate(ms)
+            | What::AnswerSlowly(ms) => *ms,
             What::PowerCut { down, .. } => *down,
             _ => 0,
         };
@@ -284,7 +295,11 @@ impl Field {
         let (image, step) = {
             let state = self.lock();
             // A killed process leaves its page cache; only what is durable counts while it lives.
-            let image = if moment == Moment::Crash { state.machine.cache_image() } else { state.machine.durable_image() };
+            let image = if moment == Moment::Crash {
+                state.machine.cache_image()
+            } else {
+                state.machine.durable_image()
+            };
             (image, Step(state.history.events().len() as u32))
         };
         let read = (self.believes)(&image);
@@ -305,9 +320,10 @@ impl Field {
         let mut state = self.lock();
         for operation in belief.operations {
             let record = operation.record.as_deref().map(|r| format!(", record {r}")).unwrap_or_default();
-            let sends = match operation.attempts.last() {
-                Some(last) => format!(", {} sends counted, last with {}", operation.attempts.len(), short(&last.key)),
-                None => String::new(),
+            let sends = match operation.attempts.len() {
+                0 => String::new(),
+                1 => ", 1 send".to_owned(),
+                n => format!(", {n} sends"),
             };
             let words = format!("{}{sends}{record}", operation.words);
             if state.journal.get(&operation.name) != Some(&words) {

@@ -4,7 +4,7 @@
 use hyper::rt::ReadBufCursor;
 use std::io::Result;
 use std::pin::Pin;
-use std::task::{ready, Context, Poll};
+use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 const CHUNK: usize = 2048;
@@ -22,7 +22,11 @@ impl<S> Io<S> {
 }
 
 impl<S: AsyncRead + Unpin> hyper::rt::Read for Io<S> {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, mut out: ReadBufCursor<'_>) -> Poll<Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        mut out: ReadBufCursor<'_>,
+    ) -> Poll<Result<()>> {
         let mut chunk = [0_u8; CHUNK];
         let room = out.remaining().min(CHUNK);
         let mut buf = ReadBuf::new(&mut chunk[..room]);

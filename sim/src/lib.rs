@@ -12,10 +12,12 @@
 //! - [`fault`]: what can go wrong and where, on a tape addressed by meaning.
 //! - [`plan`]: the workload and the tape of one run, before anything runs.
 //! - [`scenario`]: what a scenario must bring.
-//! - `world`, `node`, `wire`, [`disk`], [`vfs`]: the simulated machines; `world` exists in the simulated build only.
+//! - `world`, `field`, `wire`, `deskhost`, `outside`: the simulated nodes and all that can go wrong between them; in the
+//!   simulated build only. [`disk`], [`vfs`]: a disk that loses what was not synced, and SQLite on it.
 //! - [`history`], [`run`], [`belief`]: what happened, and what each side holds.
 //! - [`invariants`], [`verdict`]: what must hold, and what came of it.
-//! - [`story`], [`report`], [`explore`], [`cli`]: how people and machines see it.
+//! - [`pipeline`], [`explore`], [`replay`], [`bench`]: many runs, one run twice, runs against the clock.
+//! - [`story`], [`report`], [`cli`]: how people and machines see it.
 #![deny(unsafe_code)]
 
 pub mod belief;
@@ -38,8 +40,6 @@ pub mod invariants;
 mod io;
 #[cfg(madsim)]
 mod outside;
-#[cfg(madsim)]
-mod panics;
 pub mod pipeline;
 pub mod plan;
 pub mod progress;

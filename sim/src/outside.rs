@@ -2,7 +2,7 @@
 
 use crate::fault::{Call, ExchangeName, Phase, What};
 use crate::field::{Alive, Field, PEOPLE, SOURCE, WORKFLOW};
-use crate::history::{digest, Kind};
+use crate::history::{Kind, digest};
 use crate::io::Io;
 use crate::plan::Delivery;
 use crate::scenario::Decision;
@@ -27,7 +27,12 @@ struct Answered {
 }
 
 /// Delivers until the workflow has answered for good: at least once, as real sources do.
-pub(crate) async fn deliver(field: Arc<Field>, address: &'static str, delivery: Delivery, open: Arc<AtomicUsize>) {
+pub(crate) async fn deliver(
+    field: Arc<Field>,
+    address: &'static str,
+    delivery: Delivery,
+    open: Arc<AtomicUsize>,
+) {
     tokio::time::sleep(Duration::from_millis(delivery.at_ms)).await;
     let mut pause = FIRST_PAUSE;
     loop {
@@ -82,7 +87,10 @@ async fn post(
     let outcome = field.outcome(from, exchange, sent).map(|(what, _)| what);
     let answer = match outcome {
         Some(What::LoseRequest(_)) => None,
-        _ => tokio::time::timeout(PATIENCE, exchange_bytes(field, exchange, address, path, body)).await.ok().flatten(),
+        _ => tokio::time::timeout(PATIENCE, exchange_bytes(field, exchange, address, path, body))
+            .await
+            .ok()
+            .flatten(),
     };
     let lost = matches!(outcome, Some(What::LoseResponse(_)));
     match answer.filter(|_| !lost) {

@@ -74,8 +74,7 @@ fn draft(
 
 #[cfg(all(madsim, tokio_unstable))]
 fn run(scenario: &dyn Scenario, plan: &Plan, options: &Options) -> Run {
-    let Options { steps_max, journal } = *options;
-    crate::world::run_plan(scenario, plan, &crate::world::Options { steps_max, journal })
+    crate::world::run_plan(scenario, plan, options)
 }
 
 /// A panic: what it said, and where.

@@ -2,9 +2,9 @@
 
 use crate::belief::Belief;
 use crate::disk::DiskImage;
+use crate::fault::{Call, Fault};
 use crate::plan::{Plan, Workload};
 use crate::run::Run;
-use crate::fault::{Call, Fault};
 use crate::seed::Seed;
 use destinations::{Assumptions, Contract};
 use std::future::Future;

@@ -1,16 +1,16 @@
 //! The caller's end of an exchange: names it, reports its phases, and lets the tape decide what becomes of it.
 
 use crate::fault::{Call, ExchangeName, Loss, Phase};
-use crate::field::{now, short, Alive, Field, OnItsWay, WORKFLOW};
-use crate::history::{digest, Kind, Step};
+use crate::field::{Alive, Field, OnItsWay, WORKFLOW, now, short};
+use crate::history::{Kind, Step, digest};
 use crate::scenario::{BoxFuture, Connect, Seen, Stream};
-use destinations::fake::http::{parse, HttpRequest};
-use destinations::fake::Request;
 use destinations::Contract;
+use destinations::fake::Request;
+use destinations::fake::http::{HttpRequest, parse};
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{ready, Context, Poll};
+use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
@@ -28,7 +28,9 @@ pub(crate) fn recognise(field: &Field, contract: &Contract, request: &HttpReques
         Ok(Request::Create { key, reference, client_id, .. }) => {
             (Call::Create, key.clone().or_else(|| reference.clone()).or_else(|| client_id.clone()))
         }
-        Ok(Request::Upsert { key, reference, .. }) => (Call::Create, key.clone().or_else(|| Some(reference.clone()))),
+        Ok(Request::Upsert { key, reference, .. }) => {
+            (Call::Create, key.clone().or_else(|| Some(reference.clone())))
+        }
         Ok(Request::Find { value, .. }) => (Call::Find, Some(value.clone())),
         Ok(Request::Fetch { id }) => (Call::Fetch, Some(id.clone())),
         Err(_) if request.method == "GET" => (Call::Find, None),
@@ -108,7 +110,11 @@ impl Lane {
             exchange: exchange.clone(),
             to: self.to,
             digest: digest(&request.body),
-            summary: format!("{} {}{carried}", request.method, request.target.split('?').next().unwrap_or_default()),
+            summary: format!(
+                "{} {}{carried}",
+                request.method,
+                request.target.split('?').next().unwrap_or_default()
+            ),
             key,
         };
         let step = self.field.event(WORKFLOW, kind, None);
@@ -188,7 +194,11 @@ impl AsyncWrite for Lane {
 }
 
 impl AsyncRead for Lane {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let this = &mut *self;
         if matches!(this.stage, Stage::Dead) || !this.is_current() {
             return Poll::Pending;

@@ -1,16 +1,16 @@
 //! One run: the nodes, the storm, the calm, the quiet, and what is left at the end.
 
 use crate::deskhost::DeskHost;
-use crate::field::{now, Field, FieldOptions, News, State, DESK, PEOPLE, SOURCE, STEP_LIMIT, WORKFLOW};
+use crate::field::{DESK, Field, FieldOptions, News, PEOPLE, SOURCE, STEP_LIMIT, State, WORKFLOW, now};
 use crate::history::{Kind, Nanos};
 use crate::outside;
+use crate::pipeline::caught;
 use crate::plan::Plan;
-use crate::run::{End, Moment, Run};
+use crate::run::{End, Moment, Options, Run};
 use crate::scenario::{BoxError, BoxFuture, Node, Scenario};
 use destinations::Contract;
 use madsim::runtime::{Handle, NodeHandle, Runtime};
 use std::collections::BTreeSet;
-use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -29,25 +29,10 @@ const STORM_TAIL: Duration = Duration::from_secs(1800);
 const QUIET: Duration = Duration::from_secs(120);
 /// A process that ended by itself is started again after so long, as a service manager does.
 const RESTART_MS: u64 = 100;
-/// How a run may be limited.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Events; beyond them the run is undecided.
-    pub steps_max: u32,
-    /// Whether to note each change of the durable state, for a run that is told in full.
-    pub journal: bool,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Options { steps_max: 20_000, journal: false }
-    }
-}
 
 /// Runs a plan on this thread.
 pub fn run_plan(scenario: &dyn Scenario, plan: &Plan, options: &Options) -> Run {
     crate::vfs::register();
-    crate::panics::install();
     let Some(contract) = scenario.contracts().into_iter().find(|c| c.id == plan.case.contract) else {
         panic!("the scenario {} does not offer the contract {}", plan.case.scenario, plan.case.contract);
     };
@@ -61,23 +46,17 @@ pub fn run_plan(scenario: &dyn Scenario, plan: &Plan, options: &Options) -> Run 
     let tokio = real_tokio::runtime::Builder::new_current_thread().rng_seed(rng_seed).build();
     let tokio = tokio.expect("a runtime without drivers needs nothing of the machine");
     let shared: Arc<Mutex<Option<World>>> = Arc::default();
-    let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| {
+    let outcome = caught(|| {
         let world = async { runtime.block_on(live(scenario, plan, options, &contract, &shared)) };
         tokio.handle().block_on(real_tokio::task::unconstrained(world))
-    }));
+    });
     let world = shared.lock().unwrap_or_else(PoisonError::into_inner).take();
     let world = world.expect("the world stands before anything can fail");
     let end = match outcome {
         Ok(end) => end,
-        Err(_) => crate::panics::last().map_or(End::Harness("a panic without a trace".into()), |panic| {
-            if panic.message.contains(STEP_LIMIT) {
-                End::Limit(panic.message)
-            } else if panic.is_ours() {
-                End::Harness(panic.to_string())
-            } else {
-                End::Failed(panic.to_string())
-            }
-        }),
+        Err(panic) if panic.message.contains(STEP_LIMIT) => End::Limit(panic.message),
+        Err(panic) if panic.is_ours => End::Harness(panic.to_string()),
+        Err(panic) => End::Failed(panic.to_string()),
     };
     world.finish(plan, end)
 }
@@ -313,6 +292,7 @@ impl Supervisor<'_> {
 
     /// Lets time pass, and does what a service manager does meanwhile.
     async fn pass(&mut self, span: Duration) -> Option<End> {
+        #[expect(clippy::disallowed_methods, reason = "this is the world's own time")]
         let until = tokio::time::Instant::now() + span;
         loop {
             tokio::select! {
@@ -408,7 +388,8 @@ impl Supervisor<'_> {
             let Some(decision) = self.scenario.decision(&name, found.as_deref(), self.plan) else { continue };
             acted = true;
             let field = self.field.clone();
-            let task = people.spawn(async move { outside::decide(&field, WORKFLOW_ADDRESS, &name, decision).await });
+            let task =
+                people.spawn(async move { outside::decide(&field, WORKFLOW_ADDRESS, &name, decision).await });
             let _ = task.await;
         }
         acted

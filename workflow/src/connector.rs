@@ -1,6 +1,6 @@
 //! One HTTP exchange with a destination, observed: no retry, no redirect, no pool, and proof of what was sent.
 
-use crate::evidence::{record_of, LookupReport, Observed, Record};
+use crate::evidence::{LookupReport, Observed, Record, record_of};
 use crate::http::Io;
 use crate::operation::FrozenRequest;
 use bytes::{Bytes, BytesMut};
@@ -12,8 +12,8 @@ use std::fmt;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -150,7 +150,8 @@ impl Connector {
 
     /// Walks every page of a look-up.
     pub(crate) async fn find(&self, parameter: &str, value: &str, patience: Duration) -> LookupReport {
-        let value = percent_encoding::utf8_percent_encode(value, percent_encoding::NON_ALPHANUMERIC).to_string();
+        let value =
+            percent_encoding::utf8_percent_encode(value, percent_encoding::NON_ALPHANUMERIC).to_string();
         let mut matches = vec![];
         let mut page = 1;
         for pages in 1..=self.max_pages {

@@ -2,7 +2,7 @@
 
 use crate::operation::{Fingerprint, FrozenRequest, OperationKey, WireKey};
 use crate::policy::Policy;
-use crate::state::{next, Event, State};
+use crate::state::{Event, State, next};
 use crate::store::NewOperation;
 use destinations::contract::{Carrier, ConvergeKind, KeyFormat, LookupBy};
 use destinations::{Assumptions, Class, Contract, Recovery};
@@ -127,11 +127,17 @@ impl Definition {
                 problems.push(problem.to_owned());
             }
         };
-        require(!self.request_id.is_empty(), "`request_id` names no field: without a stable id a repeat cannot be told");
+        require(
+            !self.request_id.is_empty(),
+            "`request_id` names no field: without a stable id a repeat cannot be told",
+        );
         require(!self.intent.is_empty(), "`intent` is empty: say which fields change what a request means");
         require(!self.owner.is_empty(), "`owner` is missing: somebody must decide what the engine cannot");
         require(!self.deadline.is_zero(), "`deadline` is zero: an exception without a deadline is forgotten");
-        require(!self.escalate_to.is_empty(), "`escalate_to` is missing: somebody must hear of a missed deadline");
+        require(
+            !self.escalate_to.is_empty(),
+            "`escalate_to` is missing: somebody must hear of a missed deadline",
+        );
         require(self.policy.max_sends > 0, "`policy.max_sends` is zero: nothing would ever be sent");
         require(self.policy.workers > 0, "`policy.workers` is zero: nothing would ever be done");
         require(
@@ -142,7 +148,9 @@ impl Definition {
             problems.push(format!("`required` names `{field}`, which `intent` does not list"));
         }
         if self.contract.dedup_key.as_ref().is_some_and(|key| key.carrier == Carrier::Directive) {
-            problems.push("the contract carries its key in a directive, which this connector cannot write".into());
+            problems.push(
+                "the contract carries its key in a directive, which this connector cannot write".into(),
+            );
         }
         let wire_len = self.wire_key_sample().as_str().len();
         if let Some(max) = self.contract.dedup_key.as_ref().and_then(|key| key.max_len)
@@ -286,8 +294,10 @@ mod tests {
 
     #[test]
     fn volatile_fields_change_nothing() {
-        let one = read("zendesk_ticket", json!({"id": "R17", "title": "Access", "sent_at": 1})).expect("named");
-        let other = read("zendesk_ticket", json!({"id": "R17", "title": "Access", "sent_at": 2})).expect("named");
+        let one =
+            read("zendesk_ticket", json!({"id": "R17", "title": "Access", "sent_at": 1})).expect("named");
+        let other =
+            read("zendesk_ticket", json!({"id": "R17", "title": "Access", "sent_at": 2})).expect("named");
         assert_eq!(one.operation.fingerprint, other.operation.fingerprint);
         assert_eq!(one.operation.frozen, other.operation.frozen);
         let changed = read("zendesk_ticket", json!({"id": "R17", "title": "Exit"})).expect("named");
@@ -297,7 +307,8 @@ mod tests {
 
     #[test]
     fn the_key_goes_where_the_contract_says() {
-        let frozen = read("zendesk_ticket", json!({"id": "R17", "title": "Access"})).expect("named").operation;
+        let frozen =
+            read("zendesk_ticket", json!({"id": "R17", "title": "Access"})).expect("named").operation;
         let header = ("idempotency-key".to_owned(), frozen.wire_key.as_str().to_owned());
         assert!(frozen.frozen.headers.contains(&header), "{:?}", frozen.frozen);
         let bare = read("desk_nothing", json!({"id": "R17", "title": "Access"})).expect("named").operation;

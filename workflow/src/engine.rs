@@ -5,7 +5,7 @@ use crate::clock::Timestamp;
 use crate::connector::{Connect, Connector};
 use crate::definition::Workflow;
 use crate::known::Known;
-use crate::licence::{next_step, Next};
+use crate::licence::{Next, next_step};
 use crate::operation::OperationKey;
 use crate::state::Event;
 use crate::store::{NewEvidence, Operation, Store, StoreAt, StoreError};

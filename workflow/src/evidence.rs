@@ -81,7 +81,8 @@ fn is_conflict(status: u16, body: &[u8], contract: &Contract) -> bool {
     use destinations::contract::OnConflict;
     contract.converge.iter().any(|converge| match &converge.on_conflict {
         OnConflict::Error { status: declared, code } => {
-            *declared == status && code.as_deref().is_none_or(|code| error_code(body).as_deref() == Some(code))
+            *declared == status
+                && code.as_deref().is_none_or(|code| error_code(body).as_deref() == Some(code))
         }
         _ => false,
     })
@@ -141,9 +142,11 @@ pub fn ownership(record: &Record, sent: &Value) -> Ownership {
     if claim.iter().any(|(theirs, ours)| theirs != ours) {
         return Ownership::NotOurs("it carries another operation's reference");
     }
-    let differs = sent.as_object().into_iter().flatten().any(|(name, value)| {
-        record.fields.get(name).is_some_and(|theirs| theirs != value)
-    });
+    let differs = sent
+        .as_object()
+        .into_iter()
+        .flatten()
+        .any(|(name, value)| record.fields.get(name).is_some_and(|theirs| theirs != value));
     match (differs, claim.is_empty()) {
         (true, _) => Ownership::NotOurs("its content differs from what was asked for"),
         (false, true) => Ownership::UnclaimedSame,

@@ -2,11 +2,11 @@
 
 use crate::clock::Timestamp;
 use crate::definition::Definition;
+use crate::definition::Workflow;
 use crate::known::Known;
-use crate::licence::{next_step, Next, Reason};
+use crate::licence::{Next, Reason, next_step};
 use crate::state::{Public, State};
 use crate::store::{Attempt, Dossier, Evidence, Exception, Operation};
-use crate::definition::Workflow;
 use destinations::contract::LookupBy;
 use serde::Serialize;
 
@@ -71,7 +71,9 @@ fn words(next: &Next, operation: &Operation, cases: &[Exception]) -> (String, Op
         Next::Send(licence) => ("send".into(), None, licence.ground().to_string()),
         Next::Look => ("look the record up".into(), None, none("a look-up comes first")),
         Next::Wait(due) => ("wait".into(), Some(*due), none("it is too early")),
-        Next::AcceptNegative => ("record that nothing was applied".into(), None, none("the proof comes first")),
+        Next::AcceptNegative => {
+            ("record that nothing was applied".into(), None, none("the proof comes first"))
+        }
         Next::Person(reason) => {
             (format!("hand over to a person ({})", reason.code()), None, none("only a person can go on"))
         }
@@ -123,8 +125,12 @@ pub(crate) fn facts(operation: &Operation, reason: Reason) -> String {
         Reason::RetriesExhausted => "The budget of sends is spent.",
         Reason::NothingPermitted => "The destination's contract permits neither another send nor a look-up.",
         Reason::NotFoundInTime => "Look-ups found nothing, and a miss proves nothing at this destination.",
-        Reason::KeyLapses => "The destination may have forgotten the key; with it or without it, a send could make a second record.",
-        Reason::RefMissing => "The destination reported success without an id; sending again would make a second record.",
+        Reason::KeyLapses => {
+            "The destination may have forgotten the key; with it or without it, a send could make a second record."
+        }
+        Reason::RefMissing => {
+            "The destination reported success without an id; sending again would make a second record."
+        }
         Reason::Conflict => "Records contradict each other.",
         Reason::ChangedRequest => CHANGED,
     };

@@ -3,9 +3,9 @@
 use hyper::rt::ReadBufCursor;
 use std::io::Result;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
-use std::task::{ready, Context, Poll};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 const CHUNK: usize = 4096;
@@ -53,7 +53,11 @@ impl<S> Io<S> {
 }
 
 impl<S: AsyncRead + Unpin> hyper::rt::Read for Io<S> {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, mut out: ReadBufCursor<'_>) -> Poll<Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        mut out: ReadBufCursor<'_>,
+    ) -> Poll<Result<()>> {
         let mut chunk = [0_u8; CHUNK];
         let room = out.remaining().min(CHUNK);
         let mut buf = ReadBuf::new(&mut chunk[..room]);

@@ -4,7 +4,7 @@ use crate::engine::Engine;
 use crate::http::Io;
 use crate::licence::Reason;
 use crate::mutant::Mistake;
-use crate::operation::{sha256_hex, OperationKey};
+use crate::operation::{OperationKey, sha256_hex};
 use crate::people::{Decider, DecisionError, Verdict};
 use crate::store::{Accepted, NewDelivery, StoreError};
 use bytes::{Bytes, BytesMut};
@@ -12,7 +12,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::{Method, Request, Response, StatusCode};
 use serde::Deserialize;
-use serde_json::{json, Map, Value};
+use serde_json::{Map, Value, json};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -97,9 +97,13 @@ impl Engine {
                 Ok(cases) => Ok((StatusCode::OK, json!({ "exceptions": cases }))),
                 Err(error) => Err(self.unavailable(&error)),
             },
-            (_, ["deliveries"] | ["exceptions"] | ["operations", _] | ["operations", _, "confirm_found" | "reject"]) => {
-                Err(refusal(StatusCode::METHOD_NOT_ALLOWED, format!("{method} is not possible on {path}")))
-            }
+            (
+                _,
+                ["deliveries"]
+                | ["exceptions"]
+                | ["operations", _]
+                | ["operations", _, "confirm_found" | "reject"],
+            ) => Err(refusal(StatusCode::METHOD_NOT_ALLOWED, format!("{method} is not possible on {path}"))),
             _ => Err(refusal(StatusCode::NOT_FOUND, format!("there is nothing at {path}"))),
         }
     }
@@ -115,7 +119,8 @@ impl Engine {
         let mut body = request.into_body();
         let mut bytes = BytesMut::new();
         while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|e| refusal(StatusCode::BAD_REQUEST, format!("the body broke off: {e}")))?;
+            let frame =
+                frame.map_err(|e| refusal(StatusCode::BAD_REQUEST, format!("the body broke off: {e}")))?;
             let Some(data) = frame.data_ref() else { continue };
             if bytes.len() + data.len() > limit {
                 let why = format!("the body is longer than {limit} bytes");
@@ -139,7 +144,10 @@ impl Engine {
             Err(invalid) => return Err(self.refuse(delivery, invalid.to_string()).await),
         };
         if self.shared.agenda.is_full() {
-            return Err(refusal(StatusCode::SERVICE_UNAVAILABLE, "too many operations have not ended".into()));
+            return Err(refusal(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "too many operations have not ended".into(),
+            ));
         }
         let key = read.operation.key.clone();
         let on_change = self.shared.changed_request(&read.operation);
@@ -167,7 +175,8 @@ impl Engine {
             }
             Accepted::Changed => {
                 let (status, mut body) = answer(StatusCode::CONFLICT, "changed");
-                body["error"] = "this request was delivered before with another meaning; a person decides".into();
+                body["error"] =
+                    "this request was delivered before with another meaning; a person decides".into();
                 body["recorded"] = true.into();
                 (status, body)
             }
@@ -204,7 +213,10 @@ impl Engine {
         let verdict = match (action, decision.external_ref) {
             ("confirm_found", Some(external_ref)) => Verdict::ConfirmFound { external_ref },
             ("confirm_found", None) => {
-                return Err(refusal(StatusCode::BAD_REQUEST, "`ref` must name the record that was found".into()));
+                return Err(refusal(
+                    StatusCode::BAD_REQUEST,
+                    "`ref` must name the record that was found".into(),
+                ));
             }
             _ => Verdict::Reject { accept_risk: decision.accept_risk },
         };
@@ -217,9 +229,9 @@ impl Engine {
                     DecisionError::Unsigned(_) => StatusCode::BAD_REQUEST,
                     DecisionError::NotFound(_) => StatusCode::UNPROCESSABLE_ENTITY,
                     DecisionError::Store(_) => StatusCode::SERVICE_UNAVAILABLE,
-                    DecisionError::NothingToDecide { .. } | DecisionError::Stale { .. } | DecisionError::MayExist => {
-                        StatusCode::CONFLICT
-                    }
+                    DecisionError::NothingToDecide { .. }
+                    | DecisionError::Stale { .. }
+                    | DecisionError::MayExist => StatusCode::CONFLICT,
                 };
                 Err(refusal(status, error.to_string()))
             }

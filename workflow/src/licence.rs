@@ -3,8 +3,8 @@
 use crate::clock::Timestamp;
 use crate::policy::Policy;
 use crate::state::State;
-use destinations::recovery::{Doubt, Ground, Miss};
 use destinations::Recovery;
+use destinations::recovery::{Doubt, Ground, Miss};
 use serde::Serialize;
 use std::fmt;
 use std::time::Duration;
@@ -190,7 +190,8 @@ fn in_doubt(facts: &Facts, recovery: &Recovery, policy: &Policy, now: Timestamp)
     {
         // Only the wait between two sends is missing.
         let ready = facts.last_possible_send.map_or(now, |at| at.after(replay.wait_between));
-        return key_guard(facts, recovery, now).unwrap_or(Next::Wait(ready.max(now.after(policy.first_pause))));
+        return key_guard(facts, recovery, now)
+            .unwrap_or(Next::Wait(ready.max(now.after(policy.first_pause))));
     }
     let reason = match (&recovery.replay, in_budget) {
         (_, false) => Reason::RetriesExhausted,
@@ -208,7 +209,8 @@ fn key_guard(facts: &Facts, recovery: &Recovery, now: Timestamp) -> Option<Next>
     let escalate_at = safe_until.0.saturating_sub(millis(escalate_before(replay.retention, replay.margin)));
     // Where the licence becomes usable before the key lapses, it is used; the exception is for the other case.
     // Once it has lapsed nothing is urgent any more: look-ups come first again.
-    (usable_at >= safe_until && now < safe_until && now.0 >= escalate_at).then_some(Next::Person(Reason::KeyLapses))
+    (usable_at >= safe_until && now < safe_until && now.0 >= escalate_at)
+        .then_some(Next::Person(Reason::KeyLapses))
 }
 
 fn millis(span: Duration) -> i64 {
@@ -223,7 +225,11 @@ fn escalate_before(retention: Duration, margin: Duration) -> Duration {
 /// Looks up while that can still tell something, else hands over to a person.
 fn look_or(facts: &Facts, recovery: &Recovery, policy: &Policy, now: Timestamp, reason: Reason) -> Next {
     let Some(rule) = &recovery.lookup else {
-        return Next::Person(if reason == Reason::NotFoundInTime { Reason::NothingPermitted } else { reason });
+        return Next::Person(if reason == Reason::NotFoundInTime {
+            Reason::NothingPermitted
+        } else {
+            reason
+        });
     };
     let horizon = rule
         .decides_after
@@ -256,11 +262,15 @@ pub(crate) fn mutated(
     if facts.sends >= policy.max_sends || !facts.state.is_in_doubt() || facts.state == State::RefMissing {
         return step;
     }
-    let lapsed = recovery.replay.as_ref().is_some_and(|key| doubt(facts, now).first_intent_age >= key.safe_for);
+    let lapsed =
+        recovery.replay.as_ref().is_some_and(|key| doubt(facts, now).first_intent_age >= key.safe_for);
     if mutant.is(Mistake::IgnoreSafeUntil) && lapsed && facts.state == State::InDoubt {
         return send(LicenceGround::Key);
     }
-    if mutant.is(Mistake::LookupThenCreate) && facts.state != State::ExceptionInDoubt && step != Next::AcceptNegative {
+    if mutant.is(Mistake::LookupThenCreate)
+        && facts.state != State::ExceptionInDoubt
+        && step != Next::AcceptNegative
+    {
         let look = facts.checks == 0 && recovery.lookup.is_some();
         return if look { Next::Look } else { send(LicenceGround::Disproved) };
     }
@@ -353,7 +363,11 @@ mod tests {
         let late = at(10).after(horizon);
         let missed = |at, complete, control_found| {
             let miss = MissAt { at, complete, control_found };
-            step(&Facts { misses: vec![miss], checks: 1, ..facts(State::InDoubt) }, &strong, late.after(horizon))
+            step(
+                &Facts { misses: vec![miss], checks: 1, ..facts(State::InDoubt) },
+                &strong,
+                late.after(horizon),
+            )
         };
         assert_eq!(missed(late, true, true), Next::AcceptNegative);
         assert_eq!(missed(at(12), true, true), Next::Look, "before the horizon");
@@ -363,7 +377,9 @@ mod tests {
 
     #[test]
     fn success_without_a_reference_never_leads_to_a_send() {
-        for id in ["zendesk_ticket", "desk_unique_ref", "desk_strong_lookup", "jira_cloud_issue", "desk_nothing"] {
+        for id in
+            ["zendesk_ticket", "desk_unique_ref", "desk_strong_lookup", "jira_cloud_issue", "desk_nothing"]
+        {
             for checks in 0..12 {
                 for seconds in [11, 200, 5_000, 1_000_000] {
                     let facts = Facts { checks, ..facts(State::RefMissing) };
@@ -376,7 +392,9 @@ mod tests {
 
     #[test]
     fn every_doubt_ends_with_a_person_when_nothing_else_can_end_it() {
-        for id in ["zendesk_ticket", "desk_unique_ref", "desk_strong_lookup", "jira_cloud_issue", "desk_nothing"] {
+        for id in
+            ["zendesk_ticket", "desk_unique_ref", "desk_strong_lookup", "jira_cloud_issue", "desk_nothing"]
+        {
             let spent = Facts { sends: 5, checks: 10, ..facts(State::InDoubt) };
             let next = step(&spent, &recovery(id, Some(90)), at(100_000));
             assert!(matches!(next, Next::Person(_)), "{id}: {next:?}");

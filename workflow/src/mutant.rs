@@ -27,10 +27,25 @@ pub enum Mistake {
 pub const MISTAKES: &[(&str, Mistake, &str, &str)] = &[
     ("fresh-key-per-retry", Mistake::FreshKeyPerRetry, "V7", "each further attempt carries a new key"),
     ("timeout-is-rejection", Mistake::TimeoutIsRejection, "V3", "a time-out is recorded as a rejection"),
-    ("send-before-intent", Mistake::SendBeforeIntent, "V2", "the request leaves before its intent is durable"),
+    (
+        "send-before-intent",
+        Mistake::SendBeforeIntent,
+        "V2",
+        "the request leaves before its intent is durable",
+    ),
     ("skip-fsync", Mistake::SkipFsync, "V10", "commits are not synced to the disk"),
-    ("lookup-then-create", Mistake::LookupThenCreate, "V1", "each delivery looks up, then creates, without a claim"),
-    ("ignore-safe-until", Mistake::IgnoreSafeUntil, "V6", "a key is used after the destination may have forgotten it"),
+    (
+        "lookup-then-create",
+        Mistake::LookupThenCreate,
+        "V1",
+        "each delivery looks up, then creates, without a claim",
+    ),
+    (
+        "ignore-safe-until",
+        Mistake::IgnoreSafeUntil,
+        "V6",
+        "a key is used after the destination may have forgotten it",
+    ),
 ];
 
 /// The mistake that an engine runs with: none, except in the simulator.

@@ -172,17 +172,23 @@ mod tests {
     #[test]
     fn the_printed_form_is_the_one_that_people_know() {
         assert_eq!(key("R17").as_str(), "R17:create-ticket:v1");
-        assert_eq!(OperationKey::new(Some("acme"), "R17", "create-ticket", 2).as_str(), "acme/R17:create-ticket:v2");
+        assert_eq!(
+            OperationKey::new(Some("acme"), "R17", "create-ticket", 2).as_str(),
+            "acme/R17:create-ticket:v2"
+        );
         assert_eq!(key("R17:x/y").as_str(), "R17%3Ax%2Fy:create-ticket:v1");
     }
 
     #[test]
     fn the_wire_key_depends_on_operation_account_and_generation_alone() {
-        let wire = |op: &OperationKey, account, generation| WireKey::new(op, account, generation, KeyFormat::Any);
+        let wire =
+            |op: &OperationKey, account, generation| WireKey::new(op, account, generation, KeyFormat::Any);
         let first = wire(&key("R17"), "main", 0);
         assert_eq!(first, wire(&key("R17"), "main", 0));
         assert_eq!(first.as_str().len(), 30);
-        for other in [wire(&key("R18"), "main", 0), wire(&key("R17"), "test", 0), wire(&key("R17"), "main", 1)] {
+        for other in
+            [wire(&key("R18"), "main", 0), wire(&key("R17"), "test", 0), wire(&key("R17"), "main", 1)]
+        {
             assert_ne!(first, other);
         }
     }

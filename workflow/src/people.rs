@@ -1,10 +1,10 @@
 //! What people do with a case: each decision is checked, recorded with its author and reason, and compared and swapped.
 
 use crate::engine::{Engine, Shared};
-use crate::evidence::{ownership, Ownership};
-use crate::explain::{explain, Explanation};
+use crate::evidence::{Ownership, ownership};
+use crate::explain::{Explanation, explain};
 use crate::operation::OperationKey;
-use crate::state::{next, Event};
+use crate::state::{Event, next};
 use crate::store::{Decision, Dossier, Exception, StoreError, Written};
 
 /// Cases that one listing shows.
@@ -117,11 +117,20 @@ impl Engine {
             return Err(DecisionError::Stale { seen, version, state: state.as_str() });
         }
         let (state, action, external_ref) = self.shared.judge(&dossier, verdict).await?;
-        let decision =
-            Decision { key: key.clone(), version, state, action, by: decider.by, reason: decider.reason, external_ref };
+        let decision = Decision {
+            key: key.clone(),
+            version,
+            state,
+            action,
+            by: decider.by,
+            reason: decider.reason,
+            external_ref,
+        };
         match store.decide(decision).await? {
             Written::Done => Ok(()),
-            Written::RefTaken => Err(DecisionError::NotFound("the record belongs to another operation".into())),
+            Written::RefTaken => {
+                Err(DecisionError::NotFound("the record belongs to another operation".into()))
+            }
             Written::Stale => {
                 let now = store.dossier(key.clone()).await?;
                 let now = now.ok_or_else(|| DecisionError::NoOperation(key.to_string()))?.operation;
@@ -143,7 +152,9 @@ impl Shared {
         if !operation.state.is_exception() {
             // A changed request is a case beside the operation: rejecting it leaves the operation as it is.
             return match verdict {
-                Verdict::Reject { .. } if !dossier.exceptions.is_empty() => Ok((operation.state, "reject", None)),
+                Verdict::Reject { .. } if !dossier.exceptions.is_empty() => {
+                    Ok((operation.state, "reject", None))
+                }
                 _ => Err(nothing()),
             };
         }
@@ -177,7 +188,9 @@ impl Shared {
         let sent = serde_json::from_str(&dossier.operation.frozen.body).unwrap_or_default();
         match ownership(&record, &sent) {
             Ownership::Ours | Ownership::UnclaimedSame => Ok(()),
-            Ownership::NotOurs(why) => Err(not_found(format!("{id} is not the record of this operation: {why}"))),
+            Ownership::NotOurs(why) => {
+                Err(not_found(format!("{id} is not the record of this operation: {why}")))
+            }
         }
     }
 }

@@ -2,12 +2,12 @@
 
 use crate::clock::Timestamp;
 use crate::engine::Shared;
-use crate::evidence::{ownership, prove, LookupReport, Observed, Ownership, Proof, Record};
+use crate::evidence::{LookupReport, Observed, Ownership, Proof, Record, ownership, prove};
 use crate::known::{Known, MISS, MISS_UNPROVEN};
 use crate::licence::{Licence, Reason};
 use crate::mutant::Mistake;
 use crate::operation::{FrozenRequest, WireKey};
-use crate::state::{next, Event, State};
+use crate::state::{Event, State, next};
 use crate::store::{Finding, Intent, NewEvidence, NewException, Operation, StoreError, Written};
 use destinations::contract::LookupBy;
 use serde_json::Value;
@@ -40,7 +40,11 @@ impl Shared {
         let operation = &known.operation;
         let (frozen, wire_key) = self.request_of(operation);
         let timeout = self.workflow.definition.policy.send_timeout;
-        let from = if self.setup.store.mutant.is(Mistake::LookupThenCreate) { operation.state.recovered() } else { operation.state };
+        let from = if self.setup.store.mutant.is(Mistake::LookupThenCreate) {
+            operation.state.recovered()
+        } else {
+            operation.state
+        };
         let state = next(from, Event::Intent).expect("a licence is for a state that may send");
         let intent = Intent {
             key: operation.key.clone(),
@@ -78,7 +82,12 @@ impl Shared {
             return (frozen, key);
         }
         let def = &self.workflow.definition;
-        let fresh = WireKey::new(&operation.key, &def.account, operation.sends, destinations::contract::KeyFormat::Any);
+        let fresh = WireKey::new(
+            &operation.key,
+            &def.account,
+            operation.sends,
+            destinations::contract::KeyFormat::Any,
+        );
         let swap = frozen.to_stored().replace(key.as_str(), fresh.as_str());
         (FrozenRequest::from_stored(&swap).expect("only the key was replaced"), fresh)
     }
@@ -97,12 +106,16 @@ impl Shared {
         let sent: Value = serde_json::from_str(&frozen.body).unwrap_or_default();
         match prove(&observed, &self.workflow.definition.contract) {
             Proof::Created(record) => match ownership(&record, &sent) {
-                Ownership::NotOurs(why) => Learnt::new(Event::Conflict, "conflict", format!("{}: {why}", record.id)),
+                Ownership::NotOurs(why) => {
+                    Learnt::new(Event::Conflict, "conflict", format!("{}: {why}", record.id))
+                }
                 Ownership::Ours | Ownership::UnclaimedSame => Learnt::confirmed(&record, "was created"),
             },
-            Proof::CreatedWithoutRef => {
-                Learnt::new(Event::ConfirmedWithoutRef, "confirmed_without_ref", "success without a readable id")
-            }
+            Proof::CreatedWithoutRef => Learnt::new(
+                Event::ConfirmedWithoutRef,
+                "confirmed_without_ref",
+                "success without a readable id",
+            ),
             Proof::Exists { id } => self.read_existing(operation, &sent, id).await,
             Proof::Refused(why) => Learnt::new(Event::Refused, "refused", why),
             Proof::NotApplied(why) => Learnt::new(Event::NotApplied, "not_applied", why),
@@ -129,15 +142,21 @@ impl Shared {
         match found {
             Ok(Some(record)) => match ownership(&record, sent) {
                 Ownership::Ours => Learnt::confirmed(&record, "exists with our reference"),
-                Ownership::UnclaimedSame => {
-                    Learnt::new(Event::Conflict, "conflict", format!("{}: it carries no reference", record.id))
-                }
+                Ownership::UnclaimedSame => Learnt::new(
+                    Event::Conflict,
+                    "conflict",
+                    format!("{}: it carries no reference", record.id),
+                ),
                 Ownership::NotOurs(why) => {
                     Learnt::new(Event::Conflict, "conflict", format!("{}: {why}", record.id))
                 }
             },
-            Ok(None) => Learnt::new(Event::Unknown, "unknown", "the record that the conflict names is not there"),
-            Err(why) => Learnt::new(Event::Unknown, "unknown", format!("it exists, but cannot be read: {why}")),
+            Ok(None) => {
+                Learnt::new(Event::Unknown, "unknown", "the record that the conflict names is not there")
+            }
+            Err(why) => {
+                Learnt::new(Event::Unknown, "unknown", format!("it exists, but cannot be read: {why}"))
+            }
         }
     }
 
@@ -151,8 +170,13 @@ impl Shared {
     /// T4: looks the operation up, with a control where a miss could decide.
     pub(crate) async fn look(&self, known: Known) -> Result<State, StoreError> {
         let operation = &known.operation;
-        let rule = self.workflow.recovery.lookup.as_ref().expect("a look is planned only where there is a way");
-        let value = if rule.by == LookupBy::MarkerText { operation.key.as_str() } else { operation.wire_key.as_str() };
+        let rule =
+            self.workflow.recovery.lookup.as_ref().expect("a look is planned only where there is a way");
+        let value = if rule.by == LookupBy::MarkerText {
+            operation.key.as_str()
+        } else {
+            operation.wire_key.as_str()
+        };
         let could_decide = rule
             .decides_after
             .zip(operation.last_possible_send)
@@ -172,7 +196,11 @@ impl Shared {
     /// A miss counts only when the same query finds a record that is known to exist.
     async fn learn_from_miss(&self, could_decide: bool) -> Result<Learnt, StoreError> {
         if !could_decide {
-            return Ok(Learnt::new(Event::Unknown, MISS_UNPROVEN, "not found, and a miss proves nothing here"));
+            return Ok(Learnt::new(
+                Event::Unknown,
+                MISS_UNPROVEN,
+                "not found, and a miss proves nothing here",
+            ));
         }
         let Some(control) = self.control().await? else {
             return Ok(Learnt::new(Event::Unknown, MISS_UNPROVEN, "not found; there is no control record"));
@@ -184,9 +212,11 @@ impl Shared {
             Some(LookupReport::Complete { .. }) => {
                 Learnt::new(Event::Unknown, MISS_UNPROVEN, "not found, but neither was the control record")
             }
-            Some(LookupReport::Incomplete(why)) => {
-                Learnt::new(Event::Unknown, MISS_UNPROVEN, format!("not found; the control look-up failed: {why}"))
-            }
+            Some(LookupReport::Incomplete(why)) => Learnt::new(
+                Event::Unknown,
+                MISS_UNPROVEN,
+                format!("not found; the control look-up failed: {why}"),
+            ),
             None => Learnt::new(Event::Unknown, MISS_UNPROVEN, "not found"),
         })
     }
@@ -211,11 +241,8 @@ impl Shared {
 
     /// Hands the operation over to its owner.
     pub(crate) async fn hand_over(&self, known: Known, reason: Reason) -> Result<State, StoreError> {
-        let evidence = NewEvidence {
-            class: "handed_over",
-            source: "engine".into(),
-            detail: reason.code().into(),
-        };
+        let evidence =
+            NewEvidence { class: "handed_over", source: "engine".into(), detail: reason.code().into() };
         self.write(known, Event::OpenException, evidence, None, Some(reason)).await
     }
 
@@ -253,7 +280,9 @@ impl Shared {
                     (event, external_ref, reason) = (Event::Conflict, None, Some(Reason::Conflict));
                 }
                 Ok(Written::Stale) => {
-                    let Some(dossier) = self.store.dossier(known.operation.key.clone()).await? else { return Ok(state) };
+                    let Some(dossier) = self.store.dossier(known.operation.key.clone()).await? else {
+                        return Ok(state);
+                    };
                     known = Known::from(dossier);
                 }
                 Err(StoreError::Transient(why)) => {
@@ -287,7 +316,11 @@ impl Shared {
             state,
             evidence: evidence.clone(),
             // A negative that was accepted needs no further pause.
-            not_before: self.store.now().after(if evidence.class == "negative" { Default::default() } else { pause }),
+            not_before: self.store.now().after(if evidence.class == "negative" {
+                Default::default()
+            } else {
+                pause
+            }),
             external_ref,
             counts_check: looked,
             exception: reason.map(|reason| self.exception(operation, reason)),
@@ -314,7 +347,11 @@ fn learn_from_matches(matches: &[Record], operation: &Operation) -> Learnt {
     let sent: Value = serde_json::from_str(&operation.frozen.body).unwrap_or_default();
     let [record] = matches else {
         let ids: Vec<&str> = matches.iter().map(|record| record.id.as_str()).collect();
-        return Learnt::new(Event::Conflict, "conflict", format!("several records match: {}", ids.join(", ")));
+        return Learnt::new(
+            Event::Conflict,
+            "conflict",
+            format!("several records match: {}", ids.join(", ")),
+        );
     };
     match ownership(record, &sent) {
         Ownership::Ours | Ownership::UnclaimedSame => Learnt::confirmed(record, "was found"),

@@ -279,12 +279,8 @@ mod tests {
 
     #[test]
     fn doubt_is_left_by_evidence_or_a_person_only() {
-        let may_leave = [
-            Event::Confirmed,
-            Event::TrustedNegative,
-            Event::PersonConfirmed,
-            Event::PersonAcceptedRisk,
-        ];
+        let may_leave =
+            [Event::Confirmed, Event::TrustedNegative, Event::PersonConfirmed, Event::PersonAcceptedRisk];
         for state in State::ALL.into_iter().filter(|s| s.is_in_doubt() && *s != State::Sent) {
             for event in EVENTS {
                 let Ok(then) = next(state, event) else { continue };

@@ -14,9 +14,9 @@ use crate::state::State;
 use committer::Committer;
 use std::sync::Arc;
 
-pub use connections::{open_file, Connections};
-pub use open::{create_file, SCHEMA_VERSION};
-pub use rows::{read_all, Contents, StoredDelivery};
+pub use connections::{Connections, open_file};
+pub use open::{SCHEMA_VERSION, create_file};
+pub use rows::{Contents, StoredDelivery, read_all};
 
 /// A failed store call. Each says whether its effect may have happened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -28,7 +28,9 @@ pub enum StoreError {
     #[error("the store could not say whether the change is durable; restart to read it again: {0}")]
     Unknown(String),
     /// The file is damaged, or is no store.
-    #[error("the store file is damaged: {0}\n  help: keep the file, restore the last backup, and start from that")]
+    #[error(
+        "the store file is damaged: {0}\n  help: keep the file, restore the last backup, and start from that"
+    )]
     Corrupt(String),
     /// The store cannot be used at all.
     #[error("{0}")]
@@ -372,9 +374,7 @@ impl Store {
         operation: NewOperation,
         on_change: NewException,
     ) -> Result<Accepted, StoreError> {
-        self.committer
-            .write(move |tx, now| verbs::accept(tx, now, &delivery, &operation, &on_change))
-            .await
+        self.committer.write(move |tx, now| verbs::accept(tx, now, &delivery, &operation, &on_change)).await
     }
 
     /// T0 for a delivery that names no operation: records that it was refused.

@@ -21,15 +21,15 @@ pub const SCENARIO: Access = Access {
     contracts: EVERY,
     workload: plan,
     faults,
-    goals: &[
-        Goal { name: "the change was refused and recorded", reached: |run| goals::heard(run, 409) },
-    ],
+    storms: true,
+    goals: &[Goal { name: "the change was refused and recorded", reached: |run| goals::heard(run, 409) }],
 };
 
 fn plan(draw: &Draw<'_>) -> Workload {
     let mut rng = draw.seed.stream("workload");
     let ask = ask(0, Expect::Recorded);
-    let changed = serde_json::json!({"id": ask.request, "title": "R17: access to the vault", "requester": "c17"});
+    let changed =
+        serde_json::json!({"id": ask.request, "title": "R17: access to the vault", "requester": "c17"});
     let at = rng.within(10..=3_000);
     let deliveries = vec![delivery(&ask, 1, 1), delivery_of(&ask, 2, at, &changed)];
     workload(draw, vec![ask], deliveries)

@@ -21,9 +21,11 @@ pub const SCENARIO: Access = Access {
     contracts: EVERY,
     workload: plan,
     faults,
-    goals: &[
-        Goal { name: "fifty deliveries were acknowledged", reached: |run| goals::acknowledged(run) >= 50 },
-    ],
+    storms: true,
+    goals: &[Goal {
+        name: "fifty deliveries were acknowledged",
+        reached: |run| goals::acknowledged(run) >= 50,
+    }],
 };
 
 fn plan(draw: &Draw<'_>) -> Workload {

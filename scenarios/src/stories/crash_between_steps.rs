@@ -22,11 +22,18 @@ pub const SCENARIO: Access = Access {
     contracts: EVERY,
     workload: plan,
     faults,
+    storms: true,
     goals: &[
         Goal { name: "died between intent and send", reached: |run| goals::died_at(run, Phase::BeforeSend) },
-        Goal { name: "died between effect and record", reached: |run| goals::died_at(run, Phase::Applied) || goals::died_at(run, Phase::Answered) },
+        Goal {
+            name: "died between effect and record",
+            reached: |run| goals::died_at(run, Phase::Applied) || goals::died_at(run, Phase::Answered),
+        },
         Goal { name: "died between record and answer", reached: |run| goals::died_at_sync(run) },
-        Goal { name: "recovered to the recorded ticket", reached: |run| goals::completed(run) && goals::in_doubt_after_crash(run) },
+        Goal {
+            name: "recovered to the recorded ticket",
+            reached: |run| goals::completed(run) && goals::in_doubt_after_crash(run),
+        },
     ],
 };
 

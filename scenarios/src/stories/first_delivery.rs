@@ -21,9 +21,11 @@ pub const SCENARIO: Access = Access {
     contracts: EVERY,
     workload: plan,
     faults,
-    goals: &[
-        Goal { name: "completed with the first send", reached: |run| goals::completed(run) && goals::sends(run) == 1 },
-    ],
+    storms: true,
+    goals: &[Goal {
+        name: "completed with the first send",
+        reached: |run| goals::completed(run) && goals::sends(run) == 1,
+    }],
 };
 
 fn plan(draw: &Draw<'_>) -> Workload {

@@ -22,9 +22,16 @@ pub const SCENARIO: Access = Access {
     contracts: &["zendesk_ticket"],
     workload: plan,
     faults,
+    storms: true,
     goals: &[
-        Goal { name: "the key lapsed while the outcome was unknown", reached: |run| goals::reason(run, "key_lapses") },
-        Goal { name: "a look-up confirmed the record after the key had lapsed", reached: |run| goals::completed(run) && goals::found_by_look_up(run) },
+        Goal {
+            name: "the key lapsed while the outcome was unknown",
+            reached: |run| goals::reason(run, "key_lapses"),
+        },
+        Goal {
+            name: "a look-up confirmed the record after the key had lapsed",
+            reached: |run| goals::completed(run) && goals::found_by_look_up(run),
+        },
     ],
 };
 

@@ -22,9 +22,16 @@ pub const SCENARIO: Access = Access {
     contracts: EVERY,
     workload: plan,
     faults,
+    storms: true,
     goals: &[
-        Goal { name: "a late commit after a look-up that found nothing", reached: |run| goals::late_after_miss(run) },
-        Goal { name: "a late commit was recorded", reached: |run| goals::completed(run) && goals::struck(run, "apply-late") },
+        Goal {
+            name: "a late commit after a look-up that found nothing",
+            reached: |run| goals::late_after_miss(run),
+        },
+        Goal {
+            name: "a late commit was recorded",
+            reached: |run| goals::completed(run) && goals::struck(run, "apply-late"),
+        },
     ],
 };
 

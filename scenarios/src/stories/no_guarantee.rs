@@ -22,9 +22,8 @@ pub const SCENARIO: Access = Access {
     contracts: &["desk_nothing"],
     workload: plan,
     faults,
-    goals: &[
-        Goal { name: "a person confirmed the record", reached: |run| goals::confirmed_by_person(run) },
-    ],
+    storms: true,
+    goals: &[Goal { name: "a person confirmed the record", reached: |run| goals::confirmed_by_person(run) }],
 };
 
 fn plan(draw: &Draw<'_>) -> Workload {

@@ -21,12 +21,22 @@ pub const SCENARIO: Access = Access {
     contracts: EVERY,
     workload: plan,
     faults,
+    storms: true,
     goals: &[
-        Goal { name: "recovered after a crash between intent and evidence", reached: |run| goals::in_doubt_after_crash(run) },
-        Goal { name: "recovered by sending the same key or reference again", reached: |run| goals::resent(run) },
+        Goal {
+            name: "recovered after a crash between intent and evidence",
+            reached: |run| goals::in_doubt_after_crash(run),
+        },
+        Goal {
+            name: "recovered by sending the same key or reference again",
+            reached: |run| goals::resent(run),
+        },
         Goal { name: "recovered by a look-up", reached: |run| goals::found_by_look_up(run) },
         Goal { name: "handed over to a person", reached: |run| goals::owned(run) },
-        Goal { name: "a late commit after a look-up that found nothing", reached: |run| goals::late_after_miss(run) },
+        Goal {
+            name: "a late commit after a look-up that found nothing",
+            reached: |run| goals::late_after_miss(run),
+        },
     ],
 };
 

@@ -21,8 +21,12 @@ pub const SCENARIO: Access = Access {
     contracts: EVERY,
     workload: plan,
     faults,
+    storms: true,
     goals: &[
-        Goal { name: "refused by the workflow's own rules", reached: |run| goals::rejected(run, "rejected/validation") },
+        Goal {
+            name: "refused by the workflow's own rules",
+            reached: |run| goals::rejected(run, "rejected/validation"),
+        },
         Goal { name: "refused by the desk", reached: |run| goals::rejected(run, "rejected/by_destination") },
     ],
 };

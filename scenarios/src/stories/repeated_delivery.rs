@@ -21,9 +21,16 @@ pub const SCENARIO: Access = Access {
     contracts: EVERY,
     workload: plan,
     faults,
+    storms: true,
     goals: &[
-        Goal { name: "a repeat arrived after completion", reached: |run| goals::repeat_after_completion(run) },
-        Goal { name: "a repeat arrived while the send was under way", reached: |run| goals::repeat_during_send(run) },
+        Goal {
+            name: "a repeat arrived after completion",
+            reached: |run| goals::repeat_after_completion(run),
+        },
+        Goal {
+            name: "a repeat arrived while the send was under way",
+            reached: |run| goals::repeat_during_send(run),
+        },
     ],
 };
 

@@ -22,9 +22,11 @@ pub const SCENARIO: Access = Access {
     contracts: EVERY,
     workload: plan,
     faults,
-    goals: &[
-        Goal { name: "the budget was spent and a person owns the case", reached: |run| goals::reason(run, "retries_exhausted") },
-    ],
+    storms: true,
+    goals: &[Goal {
+        name: "the budget was spent and a person owns the case",
+        reached: |run| goals::reason(run, "retries_exhausted"),
+    }],
 };
 
 fn plan(draw: &Draw<'_>) -> Workload {

@@ -1,6 +1,6 @@
 //! The source hangs up while its delivery is being recorded.
 
-use crate::access::{once, Access, Draw, EVERY};
+use crate::access::{Access, Draw, EVERY, once};
 use crate::goals;
 use sim::fault::{Fault, Place, What, When};
 use sim::plan::{Expect, Workload};
@@ -21,6 +21,7 @@ pub const SCENARIO: Access = Access {
     contracts: EVERY,
     workload: plan,
     faults,
+    storms: true,
     goals: &[Goal {
         name: "the first delivery was not answered and the second found its operation",
         reached: |run| goals::completed(run) && goals::unanswered_then_same(run),

@@ -22,8 +22,12 @@ pub const SCENARIO: Access = Access {
     contracts: EVERY,
     workload: plan,
     faults,
+    storms: true,
     goals: &[
-        Goal { name: "the record was found without a second send", reached: |run| goals::completed(run) && goals::sends(run) == 1 && goals::struck(run, "omit-id") },
+        Goal {
+            name: "the record was found without a second send",
+            reached: |run| goals::completed(run) && goals::sends(run) == 1 && goals::struck(run, "omit-id"),
+        },
         Goal { name: "a person was asked for the record", reached: |run| goals::reason(run, "ref_missing") },
     ],
 };

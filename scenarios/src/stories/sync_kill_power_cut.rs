@@ -22,9 +22,11 @@ pub const SCENARIO: Access = Access {
     contracts: EVERY,
     workload: plan,
     faults,
-    goals: &[
-        Goal { name: "killed at a sync, and power lost after the next start", reached: |run| goals::struck(run, "kill") && goals::struck(run, "power-cut") },
-    ],
+    storms: true,
+    goals: &[Goal {
+        name: "killed at a sync, and power lost after the next start",
+        reached: |run| goals::struck(run, "kill") && goals::struck(run, "power-cut"),
+    }],
 };
 
 fn plan(draw: &Draw<'_>) -> Workload {
@@ -33,7 +35,10 @@ fn plan(draw: &Draw<'_>) -> Workload {
 
 fn faults(draw: &Draw<'_>) -> Vec<Fault> {
     let mut rng = draw.seed.stream("moment of danger");
-    let kill = Fault { at: Place::Sync { boot: 1, nth: rng.within(2..=5) as u32, when: When::Before }, what: What::Kill(50) };
+    let kill = Fault {
+        at: Place::Sync { boot: 1, nth: rng.within(2..=5) as u32, when: When::Before },
+        what: What::Kill(50),
+    };
     let down = rng.within(50..=2_000);
     let keep = *rng.pick(&[Keep::Nothing, Keep::Prefix, Keep::Mixed, Keep::Torn]);
     let cut = What::PowerCut { down, keep };

@@ -22,8 +22,12 @@ pub const SCENARIO: Access = Access {
     contracts: EVERY,
     workload: plan,
     faults,
+    storms: true,
     goals: &[
-        Goal { name: "T93 was recorded after its response was lost", reached: |run| goals::completed(run) && goals::struck(run, "lose-response") },
+        Goal {
+            name: "T93 was recorded after its response was lost",
+            reached: |run| goals::completed(run) && goals::struck(run, "lose-response"),
+        },
         Goal { name: "found by a look-up", reached: |run| goals::found_by_look_up(run) },
         Goal { name: "answered again by the same key or reference", reached: |run| goals::resent(run) },
     ],

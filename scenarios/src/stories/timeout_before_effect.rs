@@ -22,6 +22,7 @@ pub const SCENARIO: Access = Access {
     contracts: EVERY,
     workload: plan,
     faults,
+    storms: true,
     goals: &[
         Goal { name: "the lost request was sent again under a licence", reached: |run| goals::resent(run) },
         Goal { name: "a person was asked instead", reached: |run| goals::owned(run) },
@@ -29,7 +30,8 @@ pub const SCENARIO: Access = Access {
 };
 
 fn plan(draw: &Draw<'_>) -> Workload {
-    let resends = matches!(draw.contract.id.as_str(), "zendesk_ticket" | "desk_unique_ref" | "desk_strong_lookup");
+    let resends =
+        matches!(draw.contract.id.as_str(), "zendesk_ticket" | "desk_unique_ref" | "desk_strong_lookup");
     once(draw, if resends { Expect::Recorded } else { Expect::NoneOwned })
 }
 

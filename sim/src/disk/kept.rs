@@ -3,8 +3,8 @@
 //! Each belongs to a simulated process. When a later run starts a process on this thread, the kept one gets the new
 //! machine's files beneath it, and whoever opens the store gets the connection back with its prepared statements.
 
-use super::process::{lookup, Process};
-use super::{no_hooks, DiskImage, Machine};
+use super::process::{Process, lookup};
+use super::{DiskImage, Machine, no_hooks};
 use rusqlite::Connection;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -27,7 +27,9 @@ impl Process {
     /// Starts a process on `machine`, on a kept connection's files where there is one.
     pub fn start_kept(machine: Arc<Machine>) -> Arc<Process> {
         // A process that died before it opened its store has left its connection untouched.
-        WAITING.with_borrow_mut(|waiting| waiting.drain(..).for_each(|kept| put_back(kept.process, kept.connection)));
+        WAITING.with_borrow_mut(|waiting| {
+            waiting.drain(..).for_each(|kept| put_back(kept.process, kept.connection))
+        });
         let idle = IDLE.with_borrow_mut(|idle| {
             // Whoever was killed after it had closed its store cannot come back.
             idle.retain(|kept| kept.process.can_be_remounted());

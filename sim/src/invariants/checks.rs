@@ -1,11 +1,11 @@
 //! One function an invariant.
 
-use super::facts::{between, finally, lasting, Send};
-use super::{Court, Finding};
+use super::facts::{Send, between, finally, lasting};
 use super::{
     AT_MOST_ONE, BUDGET_SURVIVES, CONVERGES, DELIVERY_KEPT, DOUBT_IS_STICKY, INTENT_FIRST, NO_BLIND_RESEND,
     NO_FALSE_FAILURE, NO_FALSE_SUCCESS, NO_LIMBO, NO_PANIC, STABLE_IDENTITY, TRUSTED_NEGATIVE,
 };
+use super::{Court, Finding};
 use crate::belief::{Basis, Standing, Waiting};
 use crate::history::{Kind, Step};
 use crate::plan::Expect;
@@ -70,7 +70,9 @@ pub(super) fn delivery_kept(court: &Court<'_>) -> Finding {
             acknowledged <= step && belief.deliveries.iter().all(|delivery| delivery.id != *name)
         });
         if lost.is_some() {
-            let message = format!("Delivery {name} was acknowledged, and what survived on the disk does not know of it.");
+            let message = format!(
+                "Delivery {name} was acknowledged, and what survived on the disk does not know of it."
+            );
             finding.violated(DELIVERY_KEPT, name, vec![*acknowledged], message);
         }
     }
@@ -129,7 +131,10 @@ pub(super) fn no_false_failure(court: &Court<'_>) -> Finding {
         }
         finding.looked();
         if let Some(made) = court.facts.made(&op.name).first() {
-            let message = format!("{} is recorded as {}, and the destination holds {}.", op.name, op.words, made.record);
+            let message = format!(
+                "{} is recorded as {}, and the destination holds {}.",
+                op.name, op.words, made.record
+            );
             finding.violated(NO_FALSE_FAILURE, &op.name, vec![made.step], message);
         }
     }
@@ -149,7 +154,8 @@ pub(super) fn no_false_success(court: &Court<'_>) -> Finding {
         let made = court.facts.made(&op.name).iter().any(|made| made.record == record);
         let held = court.run.ledger.records().contains(&record);
         if !made || !held {
-            let message = format!("{} is recorded as completed with {record}, which is not its record.", op.name);
+            let message =
+                format!("{} is recorded as completed with {record}, which is not its record.", op.name);
             finding.violated(NO_FALSE_SUCCESS, &op.name, last_step(court.run), message);
         }
         if let Some(other) = owners.insert(record, &op.name) {
@@ -204,7 +210,8 @@ fn doubt_at(court: &Court<'_>, operation: &str, sends: &[Send<'_>], n: usize) ->
 fn all_disproved(court: &Court<'_>, operation: &str, sends: &[Send<'_>], n: usize) -> bool {
     (0..n).all(|earlier| {
         is_disproved(court, &sends[earlier])
-            || (earlier + 1..=n).any(|later| court.recovery.trusted_negative(&doubt_at(court, operation, sends, later)))
+            || (earlier + 1..=n)
+                .any(|later| court.recovery.trusted_negative(&doubt_at(court, operation, sends, later)))
     })
 }
 
@@ -214,9 +221,12 @@ pub(super) fn no_blind_resend(court: &Court<'_>) -> Finding {
         for n in 1..sends.len() {
             finding.looked();
             let doubt = doubt_at(court, operation, sends, n);
-            let licensed = all_disproved(court, operation, sends, n) || court.recovery.may_resend(&doubt).is_some();
+            let licensed =
+                all_disproved(court, operation, sends, n) || court.recovery.may_resend(&doubt).is_some();
             if !licensed {
-                let age = humantime::format_duration(std::time::Duration::from_secs(doubt.first_intent_age.as_secs()));
+                let age = humantime::format_duration(std::time::Duration::from_secs(
+                    doubt.first_intent_age.as_secs(),
+                ));
                 let message = format!(
                     "{operation} was sent again {age} after its first send, while its outcome was unknown and the contract did not permit it."
                 );
@@ -234,17 +244,26 @@ pub(super) fn trusted_negative(court: &Court<'_>) -> Finding {
     for (operation, sends) in &court.facts.sends {
         for n in 1..sends.len() {
             let doubt = doubt_at(court, operation, sends, n);
-            let by_other_right = matches!(court.recovery.may_resend(&doubt), Some(Ground::Key | Ground::Identity));
-            if doubt.misses.is_empty() || by_other_right || all_disproved(court, operation, &sends[..n], n - 1) && is_disproved(court, &sends[n - 1]) {
+            let by_other_right =
+                matches!(court.recovery.may_resend(&doubt), Some(Ground::Key | Ground::Identity));
+            if doubt.misses.is_empty()
+                || by_other_right
+                || all_disproved(court, operation, &sends[..n], n - 1) && is_disproved(court, &sends[n - 1])
+            {
                 continue;
             }
             finding.looked();
             if !court.recovery.trusted_negative(&doubt) {
-                let miss = court.facts.looks.iter().rev().find(|look| {
-                    look.about == *operation && look.empty && look.heard <= sends[n].at
-                });
+                let miss = court
+                    .facts
+                    .looks
+                    .iter()
+                    .rev()
+                    .find(|look| look.about == *operation && look.empty && look.heard <= sends[n].at);
                 let blame = miss.map(|look| look.step).into_iter().chain([sends[n].step]).collect();
-                let message = format!("{operation} was sent again because a look-up found nothing, which proved nothing.");
+                let message = format!(
+                    "{operation} was sent again because a look-up found nothing, which proved nothing."
+                );
                 finding.violated(TRUSTED_NEGATIVE, operation, blame, message);
                 break;
             }
@@ -266,15 +285,20 @@ pub(super) fn doubt_is_sticky(court: &Court<'_>) -> Finding {
             (_, Basis::AcceptedRisk) => decided(court.run, &op.name),
             (Standing::Completed, _) => {
                 let named = court.facts.named.get(op.name.as_str());
-                let heard = named.is_some_and(|named| named.iter().any(|record| op.record.as_deref() == Some(record)));
+                let heard = named
+                    .is_some_and(|named| named.iter().any(|record| op.record.as_deref() == Some(record)));
                 heard || decided(court.run, &op.name)
             }
             (_, Basis::Person) => decided(court.run, &op.name),
-            _ => all_disproved(court, &op.name, sends, sends.len() - 1) && is_disproved(court, &sends[sends.len() - 1]),
+            _ => {
+                all_disproved(court, &op.name, sends, sends.len() - 1)
+                    && is_disproved(court, &sends[sends.len() - 1])
+            }
         };
         if !founded {
             let blame = sends.last().map(|send| send.step).into_iter().collect();
-            let message = format!("{} is recorded as {}, and nothing that came back says so.", op.name, op.words);
+            let message =
+                format!("{} is recorded as {}, and nothing that came back says so.", op.name, op.words);
             finding.violated(DOUBT_IS_STICKY, &op.name, blame, message);
         }
     }
@@ -283,7 +307,10 @@ pub(super) fn doubt_is_sticky(court: &Court<'_>) -> Finding {
 
 /// Whether a person acted on an operation.
 fn decided(run: &Run, operation: &str) -> bool {
-    run.history.events().iter().any(|event| matches!(&event.kind, Kind::Person { about, .. } if about == operation))
+    run.history
+        .events()
+        .iter()
+        .any(|event| matches!(&event.kind, Kind::Person { about, .. } if about == operation))
 }
 
 pub(super) fn budget_survives(court: &Court<'_>) -> Finding {
@@ -293,10 +320,12 @@ pub(super) fn budget_survives(court: &Court<'_>) -> Finding {
         let counted = finally(court.run, operation).map(|op| op.attempts.len());
         let blame = || sends.last().map(|send| send.step).into_iter().collect();
         if sends.len() > court.max_sends as usize {
-            let message = format!("{operation} was sent {} times; its budget is {}.", sends.len(), court.max_sends);
+            let message =
+                format!("{operation} was sent {} times; its budget is {}.", sends.len(), court.max_sends);
             finding.violated(BUDGET_SURVIVES, operation, blame(), message);
         } else if counted.is_some_and(|counted| counted < sends.len()) {
-            let message = format!("{operation} was sent {} times and counts {}.", sends.len(), counted.unwrap_or(0));
+            let message =
+                format!("{operation} was sent {} times and counts {}.", sends.len(), counted.unwrap_or(0));
             finding.violated(BUDGET_SURVIVES, operation, blame(), message);
         }
     }
@@ -342,7 +371,10 @@ pub(super) fn converges(court: &Court<'_>) -> Finding {
             Expect::NoneOwned => made.is_empty() && owned,
             Expect::OneOwned => made.len() == 1 && (completed || owned),
             Expect::AtMostOne => {
-                made.len() <= 1 && (completed && made.len() == 1 || standing == Some(Standing::Rejected) && (made.is_empty() || risk) || owned)
+                made.len() <= 1
+                    && (completed && made.len() == 1
+                        || standing == Some(Standing::Rejected) && (made.is_empty() || risk)
+                        || owned)
             }
         };
         if !good {

@@ -76,7 +76,14 @@ impl<'a> Facts<'a> {
                 }
                 Kind::Received { exchange, status, summary, record, empty } => {
                     let sent = left.get(exchange).copied().unwrap_or(event.t_ns);
-                    facts.heard(exchange, *status, summary, record.as_deref(), *empty, (sent, event.t_ns, event.step));
+                    facts.heard(
+                        exchange,
+                        *status,
+                        summary,
+                        record.as_deref(),
+                        *empty,
+                        (sent, event.t_ns, event.step),
+                    );
                 }
                 _ => {}
             }

@@ -1,12 +1,12 @@
 //! One task that owns the connection and commits everything that waits as one transaction.
 
-use super::connections::Lent;
-use super::open::{classify, Opened};
 use super::StoreError;
+use super::connections::Lent;
+use super::open::{Opened, classify};
 use crate::clock::{Clock, Timestamp};
 use rusqlite::{Connection, ErrorCode};
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 

@@ -6,10 +6,12 @@ use crate::operation::{Fingerprint, FrozenRequest, OperationKey, WireKey};
 use crate::state::State;
 use rusqlite::{Connection, OptionalExtension as _, Row};
 
-const OPERATION: &str = "select key, state, wire_key, fingerprint, frozen, generation, version, sends, checks,
+const OPERATION: &str =
+    "select key, state, wire_key, fingerprint, frozen, generation, version, sends, checks,
   first_intent, last_possible_send, not_before, external_ref from operation";
 
-const EXCEPTION: &str = "select e.id, e.operation, e.reason, e.owner, e.deadline, e.escalate_to, e.opened, e.facts,
+const EXCEPTION: &str =
+    "select e.id, e.operation, e.reason, e.owner, e.deadline, e.escalate_to, e.opened, e.facts,
   e.lookup, e.key_lapses, o.version, o.sends from exception e join operation o on o.key = e.operation
   where e.closed is null";
 
@@ -85,7 +87,8 @@ fn evidence(row: &Row<'_>) -> rusqlite::Result<Evidence> {
     })
 }
 
-const ATTEMPT: &str = "select operation, n, wire_key, digest, intent_at, send_not_after, licence from attempt";
+const ATTEMPT: &str =
+    "select operation, n, wire_key, digest, intent_at, send_not_after, licence from attempt";
 const EVIDENCE: &str = "select operation, n, class, observed, source, detail from evidence";
 
 fn list<T>(
@@ -103,7 +106,8 @@ pub(super) fn open_operations(db: &Connection) -> rusqlite::Result<Vec<Operation
 
 pub(super) fn dossier(db: &Connection, key: &OperationKey) -> rusqlite::Result<Option<Dossier>> {
     let key = key.as_str();
-    let found = db.prepare_cached(&format!("{OPERATION} where key = ?1"))?.query_row([key], operation).optional()?;
+    let found =
+        db.prepare_cached(&format!("{OPERATION} where key = ?1"))?.query_row([key], operation).optional()?;
     let Some(operation) = found else { return Ok(None) };
     // Sorted here: with bound values SQLite prepares an ordered query anew each time.
     let mut attempts = list(db, &format!("{ATTEMPT} where operation = ?1"), [key], attempt)?;
@@ -180,8 +184,12 @@ fn read_tables(db: &Connection) -> rusqlite::Result<Contents> {
     Ok(Contents {
         deliveries: list(db, sql, [], delivery)?,
         operations: list(db, &format!("{OPERATION} order by key"), [], operation)?,
-        attempts: list(db, &format!("{ATTEMPT} order by operation, n"), [], |row| Ok((row.get(0)?, attempt(row)?)))?,
-        evidence: list(db, &format!("{EVIDENCE} order by operation, n"), [], |row| Ok((row.get(0)?, evidence(row)?)))?,
+        attempts: list(db, &format!("{ATTEMPT} order by operation, n"), [], |row| {
+            Ok((row.get(0)?, attempt(row)?))
+        })?,
+        evidence: list(db, &format!("{EVIDENCE} order by operation, n"), [], |row| {
+            Ok((row.get(0)?, evidence(row)?))
+        })?,
         exceptions: list(db, &format!("{EXCEPTION} order by e.id"), [], exception)?,
         alerts: list(db, "select operation, kind, owner from alert order by id", [], |row| {
             Ok((row.get(0)?, row.get(1)?, row.get(2)?))

@@ -1,11 +1,9 @@
 //! Writing: the statements of each verb, run inside the committer's transaction.
 
-use super::{
-    rows, Accepted, Decision, Finding, Intent, NewDelivery, NewException, NewOperation, Written,
-};
+use super::{Accepted, Decision, Finding, Intent, NewDelivery, NewException, NewOperation, Written, rows};
 use crate::clock::Timestamp;
 use crate::operation::OperationKey;
-use rusqlite::{params, Connection, OptionalExtension as _};
+use rusqlite::{Connection, OptionalExtension as _, params};
 
 pub(super) fn accept(
     tx: &Connection,
@@ -186,7 +184,8 @@ pub(super) fn decide(tx: &Connection, now: Timestamp, decision: &Decision) -> ru
     {
         return Ok(Written::RefTaken);
     }
-    let sql = "update operation set state = ?3, version = version + 1, external_ref = coalesce(?4, external_ref),
+    let sql =
+        "update operation set state = ?3, version = version + 1, external_ref = coalesce(?4, external_ref),
                  open = case when ?6 then 0 else open end, updated = ?5 where key = ?1 and version = ?2";
     let ends = decision.state.is_terminal();
     let values = params![key, decision.version, decision.state.as_str(), decision.external_ref, now.0, ends];
