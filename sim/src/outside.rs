@@ -18,7 +18,7 @@ use tokio::net::TcpStream;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The source's pause after a delivery that was not answered; doubled up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
 /// What the workflow answered.
 struct Answered {

@@ -31,7 +31,6 @@ impl Process {
             waiting.drain(..).for_each(|kept| put_back(kept.process, kept.connection))
         });
         let idle = IDLE.with_borrow_mut(|idle| {
-            // Whoever was killed after it had closed its store cannot come back.
             idle.retain(|kept| kept.process.can_be_remounted());
             idle.pop()
         });

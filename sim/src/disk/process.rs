@@ -61,10 +61,19 @@ impl Process {
     /// [`Process::bury`]).
     pub fn kill(&self) {
         self.killed.store(true, Relaxed);
+        // What the dead believe to hold stays true for them alone, on files that nobody else can open.
+        let nowhere = Machine::boot(DiskImage::empty(), no_hooks(), 0);
         for handle in self.handles() {
-            let file = handle.mount().file.clone();
-            file.share().release(handle.number);
+            let mut mount = handle.mount();
+            let file = nowhere.open(&handle.name, true).ok().flatten();
+            let file = file.expect("a machine with power creates files");
+            let held = mount.file.share().take(handle.number);
+            if let Some(holder) = held {
+                file.share().put(holder);
+            }
+            mount.left = Some(std::mem::replace(&mut mount.file, file));
         }
+        nowhere.power_off();
     }
 
     /// Whether the process was killed or its machine lost power.
@@ -90,7 +99,8 @@ impl Process {
         let mut saved = vec![];
         for handle in self.handles() {
             let mount = handle.mount();
-            if let Some(shm) = mount.shm.clone().filter(|shm| mount.file.share().shares(shm)) {
+            let left = mount.left.as_ref().unwrap_or(&mount.file);
+            if let Some(shm) = mount.shm.clone().filter(|shm| left.share().shares(shm)) {
                 saved.push((shm.save(), shm));
             }
         }
@@ -98,7 +108,8 @@ impl Process {
         saved.iter().for_each(|(words, shm)| shm.restore(words));
     }
 
-    /// Exchanges the machine under the open connection of a process, which keeps its prepared statements.
+    /// Exchanges the machine under the open connection of a process, dead or alive, which keeps its prepared statements
+    /// and lives from then on.
     ///
     /// The new files take the place of the old ones of the same names, and the WAL index is invalidated.
     /// Sound only outside transactions, for one connection a database file (a second one could keep its cache
@@ -106,10 +117,8 @@ impl Process {
     /// compares no more than the schema's version number.
     ///
     /// # Panics
-    /// If the process was killed, the new machine has no power, a transaction is open, or a file has more
-    /// than one connection.
+    /// If the new machine has no power, a transaction is open, or a file has more than one connection.
     pub fn remount(&self, machine: Arc<Machine>) {
-        assert!(!self.killed.load(Relaxed), "a killed process is not mounted again");
         assert!(!machine.is_dead(), "the new machine has power");
         for handle in self.handles() {
             let mut mount = handle.mount();
@@ -123,15 +132,16 @@ impl Process {
                 file.share().adopt(handle.number, shm.clone());
             }
             mount.file.share().release(handle.number);
-            mount.file = file;
+            (mount.file, mount.left) = (file, None);
         }
         *self.mounted() = machine;
+        self.killed.store(false, Relaxed);
     }
 
-    /// Whether [`Process::remount`] is possible: not killed, outside transactions, one connection a file.
+    /// Whether [`Process::remount`] is possible: outside transactions, one connection a file.
     pub(crate) fn can_be_remounted(&self) -> bool {
         let quiet = |handle: Arc<Handle>| handle.mount().file.share().sole_and_quiet(handle.number).is_some();
-        !self.killed.load(Relaxed) && self.handles().into_iter().all(quiet)
+        self.handles().into_iter().all(quiet)
     }
 
     fn mounted(&self) -> MutexGuard<'_, Arc<Machine>> {
@@ -184,6 +194,8 @@ pub(crate) struct Handle {
 /// What [`Process::remount`] exchanges.
 struct Mount {
     file: Arc<SimFile>,
+    /// The file that a kill took from the handle.
+    left: Option<Arc<SimFile>>,
     shm: Option<Arc<Shm>>,
 }
 
@@ -209,7 +221,7 @@ impl Handle {
     fn on(process: Arc<Process>, name: &str, create: bool) -> Option<Arc<Handle>> {
         let file = process.machine().open(name, create).ok().flatten()?;
         let number = NUMBERS.fetch_add(1, Relaxed);
-        let mount = Mutex::new(Mount { file, shm: None });
+        let mount = Mutex::new(Mount { file, left: None, shm: None });
         let handle = Arc::new(Handle { number, process: process.clone(), name: name.to_owned(), mount });
         let mut handles = process.handles.lock().expect("no panic while the handles are locked");
         handles.push(Arc::downgrade(&handle));

@@ -72,7 +72,7 @@ impl Shm {
 }
 
 /// What one handle holds.
-struct Holder {
+pub(crate) struct Holder {
     handle: u64,
     level: Level,
     attached: bool,
@@ -166,6 +166,22 @@ impl Share {
     pub(crate) fn release(&mut self, handle: u64) {
         self.detach(handle);
         self.holders.retain(|holder| holder.handle != handle);
+    }
+
+    /// Takes `handle` out with everything that it believes to hold.
+    pub(crate) fn take(&mut self, handle: u64) -> Option<Holder> {
+        let at = self.holders.iter().position(|holder| holder.handle == handle)?;
+        let holder = self.holders.swap_remove(at);
+        if !self.holders.iter().any(|holder| holder.attached) {
+            self.shm = None;
+        }
+        Some(holder)
+    }
+
+    /// Puts a handle in that was taken out elsewhere, with what it believes to hold.
+    pub(crate) fn put(&mut self, holder: Holder) {
+        assert!(self.holders.is_empty(), "only a file of its own holds what another has taken away");
+        self.holders.push(holder);
     }
 
     /// Whether `shm` is the memory that new handles join.
