@@ -198,7 +198,7 @@ async fn boot(node: Node) -> Result<(), BoxError> {
 }
 
 /// A mutant may leave its mark on a connection, so its connections are not kept.
-fn connections(keep: bool) -> Connections {
+pub(crate) fn connections(keep: bool) -> Connections {
     if keep { Connections::new(keep_or_open, sim::vfs::keep) } else { Connections::plain() }
 }
 

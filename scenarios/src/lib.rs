@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod access;
+pub mod bare;
 pub mod belief;
 pub mod bench;
 pub mod goals;
@@ -13,12 +14,16 @@ pub mod stories;
 pub mod storm;
 
 use sim::catalogue::{Bench, Catalogue};
+use sim::scenario::Scenario;
 
 /// Every scenario, and what `bench` measures.
 pub fn catalogue() -> Catalogue {
-    let scenarios = stories::ALL.iter().map(|story| Box::new(**story) as Box<dyn sim::scenario::Scenario>);
-    Catalogue {
-        scenarios: scenarios.collect(),
-        benches: vec![Bench { variant: "full", scenario: bench::full }],
-    }
+    let scenarios = stories::ALL.iter().map(|story| Box::new(**story) as Box<dyn Scenario>);
+    let bench = |variant, scenario| Bench { variant, scenario };
+    let benches = vec![
+        bench("full", bench::full as fn(u32) -> Box<dyn Scenario>),
+        bench("no-store", bare::without_store),
+        bench("no-http", bare::without_http),
+    ];
+    Catalogue { scenarios: scenarios.collect(), benches }
 }

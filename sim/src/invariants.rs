@@ -3,13 +3,15 @@
 mod checks;
 mod facts;
 
+use crate::belief::BelievedOperation;
 use crate::history::Event;
 use crate::run::{End, Run};
 use crate::scenario::Scenario;
 use crate::verdict::{Fingerprint, InvariantId, Judgement, Verdict, Violation};
 use destinations::{Assumptions, Contract, Recovery};
-use facts::Facts;
+use facts::{Believed, Facts};
 use siphasher::sip::SipHasher13;
+use std::collections::BTreeSet;
 use std::hash::Hasher as _;
 use std::sync::Arc;
 
@@ -69,9 +71,20 @@ const TRUSTED_NEGATIVE: InvariantId = id(
 struct Court<'a> {
     run: &'a Run,
     facts: Facts<'a>,
+    /// What was believed at each crash, after the storm, and at the end.
+    lasting: Vec<Believed<'a>>,
+    /// The records that the destination holds at the end.
+    held: BTreeSet<&'a str>,
     contract: Arc<Contract>,
     recovery: Recovery,
     max_sends: u32,
+}
+
+impl Court<'_> {
+    /// What was believed of an operation at the end.
+    fn finally(&self, operation: &str) -> Option<&BelievedOperation> {
+        self.lasting.last()?.operations.get(operation).copied()
+    }
 }
 
 /// What a check found: how often it looked, and what is wrong.
@@ -108,6 +121,8 @@ pub fn judge(run: &Run, scenario: &dyn Scenario) -> Judgement {
     let court = Court {
         run,
         facts: Facts::of(run),
+        lasting: facts::lasting(run),
+        held: run.ledger.records().into_iter().collect(),
         recovery: destinations::recovery(&contract, &assumptions),
         contract,
         max_sends: scenario.max_sends(),

@@ -12,12 +12,14 @@ const CHUNK: usize = 2048;
 /// A stream for hyper.
 pub(crate) struct Io<S> {
     stream: S,
+    /// Filled by each read; kept, so that it is made only once.
+    chunk: Box<[u8]>,
     unflushed: bool,
 }
 
 impl<S> Io<S> {
     pub(crate) fn new(stream: S) -> Io<S> {
-        Io { stream, unflushed: false }
+        Io { stream, chunk: vec![0; CHUNK].into(), unflushed: false }
     }
 }
 
@@ -27,10 +29,10 @@ impl<S: AsyncRead + Unpin> hyper::rt::Read for Io<S> {
         cx: &mut Context<'_>,
         mut out: ReadBufCursor<'_>,
     ) -> Poll<Result<()>> {
-        let mut chunk = [0_u8; CHUNK];
+        let this = &mut *self;
         let room = out.remaining().min(CHUNK);
-        let mut buf = ReadBuf::new(&mut chunk[..room]);
-        ready!(Pin::new(&mut self.stream).poll_read(cx, &mut buf))?;
+        let mut buf = ReadBuf::new(&mut this.chunk[..room]);
+        ready!(Pin::new(&mut this.stream).poll_read(cx, &mut buf))?;
         out.put_slice(buf.filled());
         Poll::Ready(Ok(()))
     }

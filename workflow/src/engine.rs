@@ -191,6 +191,6 @@ impl Shared {
     }
 
     async fn load(&self, key: &OperationKey) -> Result<Option<Known>, StoreError> {
-        Ok(self.store.dossier(key.clone()).await?.map(Known::from))
+        Ok(self.store.load(key.clone()).await?.map(Known::from))
     }
 }

@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 const CHUNK: usize = 4096;
 
 /// tokio's timer for hyper.
-pub(crate) struct Timer;
+pub struct Timer;
 
 struct Sleep(Pin<Box<tokio::time::Sleep>>);
 
@@ -35,20 +35,23 @@ impl hyper::rt::Timer for Timer {
 }
 
 /// A stream for hyper. Its counter proves when nothing has left; an empty flush never reaches the stream below.
-pub(crate) struct Io<S> {
+pub struct Io<S> {
     stream: S,
+    /// Filled by each read; kept, so that it is made only once.
+    chunk: Box<[u8]>,
     unflushed: bool,
     written: Arc<AtomicU64>,
 }
 
 impl<S> Io<S> {
-    pub(crate) fn new(stream: S) -> Io<S> {
+    /// Wraps a stream.
+    pub fn new(stream: S) -> Io<S> {
         Io::counting(stream, Arc::default())
     }
 
     /// Adds the bytes that the stream below has taken to `written`.
     pub(crate) fn counting(stream: S, written: Arc<AtomicU64>) -> Io<S> {
-        Io { stream, unflushed: false, written }
+        Io { stream, chunk: vec![0; CHUNK].into(), unflushed: false, written }
     }
 }
 
@@ -58,10 +61,10 @@ impl<S: AsyncRead + Unpin> hyper::rt::Read for Io<S> {
         cx: &mut Context<'_>,
         mut out: ReadBufCursor<'_>,
     ) -> Poll<Result<()>> {
-        let mut chunk = [0_u8; CHUNK];
+        let this = &mut *self;
         let room = out.remaining().min(CHUNK);
-        let mut buf = ReadBuf::new(&mut chunk[..room]);
-        ready!(Pin::new(&mut self.stream).poll_read(cx, &mut buf))?;
+        let mut buf = ReadBuf::new(&mut this.chunk[..room]);
+        ready!(Pin::new(&mut this.stream).poll_read(cx, &mut buf))?;
         out.put_slice(buf.filled());
         Poll::Ready(Ok(()))
     }

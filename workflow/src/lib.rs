@@ -24,7 +24,7 @@ pub mod definition;
 pub mod engine;
 pub mod evidence;
 pub mod explain;
-mod http;
+pub mod http;
 mod intake;
 mod known;
 pub mod licence;

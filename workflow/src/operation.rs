@@ -219,7 +219,9 @@ mod tests {
             a in (proptest::option::of(".{0,6}"), ".{0,8}", ".{0,8}", 0_u32..3),
             b in (proptest::option::of(".{0,6}"), ".{0,8}", ".{0,8}", 0_u32..3),
         ) {
-            let key = |t: &(Option<String>, String, String, u32)| OperationKey::new(t.0.as_deref(), &t.1, &t.2, t.3);
+            let key = |t: &(Option<String>, String, String, u32)| {
+                OperationKey::new(t.0.as_deref(), &t.1, &t.2, t.3)
+            };
             prop_assert_eq!(a == b, key(&a) == key(&b));
         }
 

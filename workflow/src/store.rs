@@ -422,7 +422,15 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn dossier(&self, key: OperationKey) -> Result<Option<Dossier>, StoreError> {
-        self.committer.read(move |tx| rows::dossier(tx, &key)).await
+        self.committer.read(move |tx| rows::dossier(tx, &key, true)).await
+    }
+
+    /// As [`Store::dossier`], without the open cases: what the engine needs between two steps.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub(crate) async fn load(&self, key: OperationKey) -> Result<Option<Dossier>, StoreError> {
+        self.committer.read(move |tx| rows::dossier(tx, &key, false)).await
     }
 
     /// The open cases for people, the earliest deadline first; at most `limit`.

@@ -1,6 +1,6 @@
 //! One function an invariant.
 
-use super::facts::{Send, between, finally, lasting};
+use super::facts::{Send, between};
 use super::{
     AT_MOST_ONE, BUDGET_SURVIVES, CONVERGES, DELIVERY_KEPT, DOUBT_IS_STICKY, INTENT_FIRST, NO_BLIND_RESEND,
     NO_FALSE_FAILURE, NO_FALSE_SUCCESS, NO_LIMBO, NO_PANIC, STABLE_IDENTITY, TRUSTED_NEGATIVE,
@@ -43,10 +43,10 @@ pub(super) fn no_panic(court: &Court<'_>) -> Finding {
 pub(super) fn intent_first(court: &Court<'_>) -> Finding {
     let mut finding = Finding::default();
     for (operation, sends) in &court.facts.sends {
-        let missing = lasting(court.run).find_map(|(step, belief)| {
-            let attempts = belief.operation(operation).map_or(&[][..], |op| &op.attempts);
+        let missing = court.lasting.iter().find_map(|believed| {
+            let attempts = believed.operations.get(operation).map_or(&[][..], |op| &op.attempts);
             let mut counted: Vec<_> = attempts.iter().collect();
-            sends.iter().filter(|send| send.step <= step).find(|send| {
+            sends.iter().filter(|send| send.step <= believed.step).find(|send| {
                 let matching = counted.iter().position(|attempt| {
                     attempt.digest == send.digest && send.key.is_none_or(|key| key == attempt.key)
                 });
@@ -66,9 +66,10 @@ pub(super) fn delivery_kept(court: &Court<'_>) -> Finding {
     let mut finding = Finding::default();
     for (name, acknowledged) in &court.facts.acknowledged {
         finding.looked();
-        let lost = lasting(court.run).find(|(step, belief)| {
-            acknowledged <= step && belief.deliveries.iter().all(|delivery| delivery.id != *name)
-        });
+        let lost = court
+            .lasting
+            .iter()
+            .find(|believed| *acknowledged <= believed.step && !believed.deliveries.contains(name));
         if lost.is_some() {
             let message = format!(
                 "Delivery {name} was acknowledged, and what survived on the disk does not know of it."
@@ -152,7 +153,7 @@ pub(super) fn no_false_success(court: &Court<'_>) -> Finding {
         finding.looked();
         let record = op.record.as_deref().unwrap_or("no record");
         let made = court.facts.made(&op.name).iter().any(|made| made.record == record);
-        let held = court.run.ledger.records().contains(&record);
+        let held = court.held.contains(record);
         if !made || !held {
             let message =
                 format!("{} is recorded as completed with {record}, which is not its record.", op.name);
@@ -317,7 +318,7 @@ pub(super) fn budget_survives(court: &Court<'_>) -> Finding {
     let mut finding = Finding::default();
     for (operation, sends) in &court.facts.sends {
         finding.looked();
-        let counted = finally(court.run, operation).map(|op| op.attempts.len());
+        let counted = court.finally(operation).map(|op| op.attempts.len());
         let blame = || sends.last().map(|send| send.step).into_iter().collect();
         if sends.len() > court.max_sends as usize {
             let message =
@@ -359,7 +360,7 @@ pub(super) fn converges(court: &Court<'_>) -> Finding {
     for ask in &court.run.plan.workload.requests {
         finding.looked();
         let made = court.facts.made(&ask.operation);
-        let belief = finally(court.run, &ask.operation);
+        let belief = court.finally(&ask.operation);
         let standing = belief.map(|op| op.standing);
         let owned = belief.is_some_and(|op| op.waiting.is_owned());
         let completed = standing == Some(Standing::Completed);

@@ -4,7 +4,7 @@ use crate::belief::{Belief, BelievedOperation};
 use crate::fault::{Call, ExchangeName};
 use crate::history::{Kind, Nanos, Step};
 use crate::run::{Moment, Run};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// One create that left the workflow, and what was heard of it.
@@ -126,14 +126,27 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// The beliefs that count: what a crash left, and what stands after the storm and at the end.
-pub(super) fn lasting(run: &Run) -> impl Iterator<Item = (Step, &Belief)> {
-    run.beliefs.iter().filter(|at| at.moment != Moment::Storm).map(|at| (at.step, &at.belief))
+/// A belief, to be looked into by name.
+pub(super) struct Believed<'a> {
+    pub(super) step: Step,
+    pub(super) operations: BTreeMap<&'a str, &'a BelievedOperation>,
+    pub(super) deliveries: BTreeSet<&'a str>,
 }
 
-/// What was believed at the end of an operation.
-pub(super) fn finally<'a>(run: &'a Run, operation: &str) -> Option<&'a BelievedOperation> {
-    run.belief()?.operation(operation)
+impl<'a> Believed<'a> {
+    fn of(step: Step, belief: &'a Belief) -> Believed<'a> {
+        Believed {
+            step,
+            operations: belief.operations.iter().map(|op| (op.name.as_str(), op)).collect(),
+            deliveries: belief.deliveries.iter().map(|delivery| delivery.id.as_str()).collect(),
+        }
+    }
+}
+
+/// The beliefs that count: what a crash left, and what stands after the storm and at the end.
+pub(super) fn lasting(run: &Run) -> Vec<Believed<'_>> {
+    let lasting = run.beliefs.iter().filter(|at| at.moment != Moment::Storm);
+    lasting.map(|at| Believed::of(at.step, &at.belief)).collect()
 }
 
 pub(super) fn between(later: Nanos, earlier: Nanos) -> Duration {

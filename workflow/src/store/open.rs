@@ -89,6 +89,7 @@ fn prepare(db: &Connection, at: &StoreAt, beside: Beside) -> Result<Timestamp, O
         0 => create(db, &at.clock)?,
         SCHEMA_VERSION => check_ours(db)?,
         newer => {
+            check_ours(db)?;
             return Err(OpenError::Refused(format!(
                 "the store was written by a newer version (schema {newer}, this program knows {SCHEMA_VERSION})\n  \
                  help: run the version that wrote it; nothing was changed"

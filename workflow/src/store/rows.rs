@@ -104,7 +104,8 @@ pub(super) fn open_operations(db: &Connection) -> rusqlite::Result<Vec<Operation
     list(db, &format!("{OPERATION} where open = 1 order by key"), [], operation)
 }
 
-pub(super) fn dossier(db: &Connection, key: &OperationKey) -> rusqlite::Result<Option<Dossier>> {
+/// All that is stored of one operation, with its open cases where somebody will read them.
+pub(super) fn dossier(db: &Connection, key: &OperationKey, cases: bool) -> rusqlite::Result<Option<Dossier>> {
     let key = key.as_str();
     let found =
         db.prepare_cached(&format!("{OPERATION} where key = ?1"))?.query_row([key], operation).optional()?;
@@ -118,7 +119,11 @@ pub(super) fn dossier(db: &Connection, key: &OperationKey) -> rusqlite::Result<O
         operation,
         attempts,
         evidence,
-        exceptions: list(db, &format!("{EXCEPTION} and e.operation = ?1 order by e.id"), [key], exception)?,
+        exceptions: if cases {
+            list(db, &format!("{EXCEPTION} and e.operation = ?1 order by e.id"), [key], exception)?
+        } else {
+            vec![]
+        },
     }))
 }
 

@@ -37,11 +37,26 @@ pub(super) fn accept(
         record(tx, now, delivery, Some(key), "same")?;
         return Ok(Accepted::Same { state });
     }
-    // A repeat of this very delivery opens nothing new.
-    if record(tx, now, delivery, Some(key), "changed")? {
+    if record(tx, now, delivery, Some(key), "changed")? || !is_asked(tx, delivery, key, on_change)? {
         open_exception(tx, now, &operation.key, on_change)?;
     }
     Ok(Accepted::Changed)
+}
+
+/// Whether a person was asked about a changed request whose delivery id is known: by a repeat of this very delivery, or
+/// by a case that is still open. Some sources name a delivery after its request, and bring the changed one under it.
+fn is_asked(
+    tx: &Connection,
+    delivery: &NewDelivery,
+    key: &str,
+    on_change: &NewException,
+) -> rusqlite::Result<bool> {
+    let sql = "select outcome = 'changed' and digest = ?3
+                 or exists(select 1 from exception where operation = ?4 and reason = ?5 and closed is null)
+               from delivery where source = ?1 and delivery_id = ?2";
+    let values =
+        params![delivery.source, delivery.delivery_id, delivery.digest, key, on_change.reason.code()];
+    tx.prepare_cached(sql)?.query_row(values, |row| row.get(0))
 }
 
 /// Records a delivery; false when this very delivery was recorded before.
