@@ -7,7 +7,7 @@ use sim::disk::DiskImage;
 use sim::fault::{Call, Fault};
 use sim::plan::{Ask, Delivery, DeskPlan, Expect, Plan, Workload};
 use sim::scenario::{
-    Believes, BoxError, BoxFuture, Decision, Goal, Mutant, Node, Scenario, Seen, Serves, Story,
+    Believes, BoxError, BoxFuture, Decision, DrawnFaults, Goal, Mutant, Node, Scenario, Seen, Serves, Story,
 };
 use sim::seed::Seed;
 use std::sync::{Arc, OnceLock};
@@ -92,13 +92,10 @@ impl Scenario for Access {
         workload
     }
 
-    fn faults(&self, contract: &Contract, workload: &Workload, seed: Seed) -> Vec<Fault> {
+    fn faults(&self, contract: &Contract, workload: &Workload, seed: Seed) -> DrawnFaults {
         let draw = self.draw(contract, seed);
-        let mut faults = (self.faults)(&draw);
-        if draw.stormy {
-            faults.extend(crate::storm::faults(contract, workload, seed));
-        }
-        faults
+        let more = if draw.stormy { crate::storm::faults(contract, workload, seed) } else { vec![] };
+        DrawnFaults { own: (self.faults)(&draw), more }
     }
 
     fn boot(&self, node: Node) -> BoxFuture<'static, Result<(), BoxError>> {

@@ -11,7 +11,9 @@ use sim::belief::Belief;
 use sim::disk::DiskImage;
 use sim::fault::{Call, ExchangeName, Fault, Keep, Loss, Phase, Place, What, When};
 use sim::plan::{DeskPlan, Expect, Plan, Workload};
-use sim::scenario::{Believes, BoxError, BoxFuture, Decision, Goal, Node, Scenario, Seen, Serves, Story};
+use sim::scenario::{
+    Believes, BoxError, BoxFuture, Decision, DrawnFaults, Goal, Node, Scenario, Seen, Serves, Story,
+};
 use sim::seed::Seed;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -91,8 +93,8 @@ impl Scenario for Bare {
         Workload { requests: vec![], deliveries, person_after_ms: None, desk }
     }
 
-    fn faults(&self, _: &Contract, _: &Workload, seed: Seed) -> Vec<Fault> {
-        (self.faults)(seed)
+    fn faults(&self, _: &Contract, _: &Workload, seed: Seed) -> DrawnFaults {
+        DrawnFaults { own: (self.faults)(seed), more: vec![] }
     }
 
     fn boot(&self, node: Node) -> BoxFuture<'static, Result<(), BoxError>> {

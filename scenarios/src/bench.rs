@@ -26,7 +26,7 @@ pub fn full(requests: u32) -> Box<dyn Scenario> {
     Box::new(Access {
         name: "bench",
         story: STORY,
-        contracts: &EVERY[1..2],
+        contracts: &EVERY[0..1],
         workload: plan,
         faults,
         storms: false,

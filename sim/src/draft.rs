@@ -2,7 +2,7 @@
 
 use crate::fault::{FaultTape, KINDS};
 use crate::plan::{Case, Plan};
-use crate::scenario::Scenario;
+use crate::scenario::{DrawnFaults, Scenario};
 use crate::seed::Seed;
 use destinations::Contract;
 
@@ -35,7 +35,8 @@ pub fn draft(
         return Err(DraftError::UnknownMutant(name.into()));
     }
     let workload = scenario.workload(contract, seed);
-    let mut faults = scenario.faults(contract, &workload, seed);
+    let DrawnFaults { own, more } = scenario.faults(contract, &workload, seed);
+    let mut faults = [own.clone(), more].concat();
     if let Some(kinds) = kinds {
         faults.retain(|fault| kinds.iter().any(|kind| kind == fault.what.kind()));
     }
@@ -44,6 +45,7 @@ pub fn draft(
         mutant: mutant.map(str::to_owned),
         workload,
         tape: FaultTape::first_of_each_place(faults),
+        own,
         schedule: seed.stream("schedule").bits(),
     })
 }

@@ -120,6 +120,10 @@ pub fn explore(
     }
     fold.run(&job, &sender, &receiver, interrupted, tell);
     job.release();
+    // What the mutant stands for is told first.
+    let named =
+        |failure: &Failure| job.request.chosen.iter().any(|one| one.killed_by == Some(failure.invariant.id));
+    fold.done.failures.sort_by_key(|failure| !named(failure));
     fold.done
 }
 
@@ -187,6 +191,14 @@ impl Fold {
         }
     }
 
+    /// Whether the invariant that a mutant is named for was violated, where there is a mutant: other failures do not end
+    /// its search.
+    fn is_killed(&self, request: &Request) -> bool {
+        let mut named = request.chosen.iter().filter_map(|one| one.killed_by).peekable();
+        named.peek().is_none()
+            || named.any(|id| self.done.failures.iter().any(|failure| failure.invariant.id == id))
+    }
+
     /// Folds what is next in order; true when enough failures were found.
     fn fold_ready(&mut self, job: &Job, tell: &mut dyn FnMut(Notice<'_>)) -> bool {
         while let Some(outcome) = self.waiting.remove(&self.done.runs) {
@@ -200,7 +212,8 @@ impl Fold {
                 tell(Notice::Found(&self.done.failures[index]));
             }
             let broken = self.done.harness >= tally::HARNESS_MAX;
-            let enough = job.request.failures_max.is_some_and(|max| self.done.failures.len() >= max);
+            let enough = job.request.failures_max.is_some_and(|max| self.done.failures.len() >= max)
+                && self.is_killed(&job.request);
             if broken || (found.is_some() && enough) {
                 return true;
             }

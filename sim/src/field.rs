@@ -325,7 +325,9 @@ impl Field {
                 1 => ", 1 send".to_owned(),
                 n => format!(", {n} sends"),
             };
-            let words = format!("{}{sends}{record}", operation.words);
+            // The last word says it: `requiring_verification/in_doubt` is in doubt.
+            let word = operation.words.rsplit('/').next().unwrap_or_default();
+            let words = format!("{word}{sends}{record}");
             if state.journal.get(&operation.name) != Some(&words) {
                 state.journal.insert(operation.name.clone(), words.clone());
                 let kind = Kind::Journal { about: operation.name, words };

@@ -7,7 +7,9 @@ use crate::history::{History, Kind, Nanos, Step};
 use crate::pipeline::Pipeline;
 use crate::plan::{Ask, Case, Delivery, DeskPlan, Expect, Plan, Workload};
 use crate::run::{BeliefAt, End, Moment, Options, Run};
-use crate::scenario::{Believes, BoxError, BoxFuture, Decision, Goal, Mutant, Node, Scenario, Serves, Story};
+use crate::scenario::{
+    Believes, BoxError, BoxFuture, Decision, DrawnFaults, Goal, Mutant, Node, Scenario, Serves, Story,
+};
 use crate::seed::Seed;
 use crate::verdict::{Fingerprint, InvariantId, Judgement, Verdict, Violation};
 use destinations::fake::{Begun, Desk, DeskOptions, Request};
@@ -50,8 +52,8 @@ impl Scenario for Toy {
     fn workload(&self, _: &Contract, _: Seed) -> Workload {
         Workload::default()
     }
-    fn faults(&self, _: &Contract, _: &Workload, _: Seed) -> Vec<Fault> {
-        vec![]
+    fn faults(&self, _: &Contract, _: &Workload, _: Seed) -> DrawnFaults {
+        DrawnFaults::default()
     }
     fn boot(&self, _: Node) -> BoxFuture<'static, Result<(), BoxError>> {
         Box::pin(async { Ok(()) })
@@ -126,6 +128,7 @@ fn draft(
             desk: DeskPlan::default(),
         },
         tape: FaultTape::new(faults).map_err(|error| error.to_string())?,
+        own: vec![],
         schedule: seed.0,
     })
 }

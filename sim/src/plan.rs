@@ -1,6 +1,6 @@
 //! A plan: everything that a run will do, drawn from its seed before anything runs.
 
-use crate::fault::FaultTape;
+use crate::fault::{Fault, FaultTape};
 use crate::seed::Seed;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -57,6 +57,8 @@ pub struct Plan {
     pub workload: Workload,
     /// What goes wrong.
     pub tape: FaultTape,
+    /// Those of its faults without which the scenario's expectation means nothing.
+    pub own: Vec<Fault>,
     /// Seeds the scheduler.
     pub schedule: u64,
 }

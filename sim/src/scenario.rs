@@ -65,7 +65,7 @@ pub trait Scenario: Send + Sync {
     /// What the outside asks for, drawn from the seed.
     fn workload(&self, contract: &Contract, seed: Seed) -> Workload;
     /// The faults of its dangerous moment, and those that the seed adds.
-    fn faults(&self, contract: &Contract, workload: &Workload, seed: Seed) -> Vec<Fault>;
+    fn faults(&self, contract: &Contract, workload: &Workload, seed: Seed) -> DrawnFaults;
     /// One process, from its start to its death. It gets what it may touch.
     fn boot(&self, node: Node) -> BoxFuture<'static, Result<(), BoxError>>;
     /// What the disk holds before the first start; most programs begin with nothing.
@@ -100,6 +100,15 @@ pub struct Mutant {
     pub killed_by: &'static str,
     /// The mistake in one line.
     pub mistake: &'static str,
+}
+
+/// The faults of a seed.
+#[derive(Clone, Debug, Default)]
+pub struct DrawnFaults {
+    /// Those of the scenario's dangerous moment: what it expects, it expects under them.
+    pub own: Vec<Fault>,
+    /// Those that the seed adds.
+    pub more: Vec<Fault>,
 }
 
 /// What a person sends to the workflow.

@@ -33,7 +33,8 @@ pub(crate) fn introduce(args: &Args, workflow: &Workflow, setup: &Setup) {
         "  curl -s {operation}/confirm_found -H 'content-type: application/json' -d '{{\"by\":\
          \"service-desk-lead\",\"reason\":\"found by its marker\",\"ref\":\"T93\"}}'\n"
     );
-    println!("Ctrl-C ends it. After a kill -9 the same command takes up whatever has not ended.\n");
+    let pid = std::process::id();
+    println!("Ctrl-C ends it. After a `kill -9 {pid}` the same command takes up whatever has not ended.\n");
 }
 
 /// What the desk holds, counted in its own ledger.
