@@ -272,6 +272,7 @@ fn run(_: &dyn Scenario, plan: &Plan, options: &Options) -> Run {
         fired: script.fired,
         end: End::Finished { settled: true },
         elapsed: Nanos(script.now),
+        messages: 0,
         history: script.history,
     }
 }

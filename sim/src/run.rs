@@ -79,6 +79,8 @@ pub struct Run {
     pub end: End,
     /// Simulated time.
     pub elapsed: Nanos,
+    /// Messages that crossed the simulated network.
+    pub messages: u64,
 }
 
 impl Run {

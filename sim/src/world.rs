@@ -11,7 +11,7 @@ use crate::scenario::{BoxError, BoxFuture, Node, Scenario};
 use destinations::Contract;
 use madsim::runtime::{Handle, NodeHandle, Runtime};
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -65,6 +65,7 @@ pub fn run_plan(scenario: &dyn Scenario, plan: &Plan, options: &Options) -> Run 
 struct World {
     field: Arc<Field>,
     desk: Arc<DeskHost>,
+    messages: Arc<AtomicU64>,
 }
 
 impl World {
@@ -84,6 +85,7 @@ impl World {
             fired: std::mem::take(fired),
             end,
             elapsed,
+            messages: self.messages.load(Ordering::Relaxed),
         }
     }
 }
@@ -150,7 +152,8 @@ async fn live(
     let field = Field::new(scenario.image(), field_options, sender);
     crate::vfs::seed_randomness(plan.schedule, 0);
     let desk = DeskHost::new(contract.clone(), plan.workload.desk.clone(), field.clone());
-    let world = World { field: field.clone(), desk: desk.clone() };
+    let messages = Arc::new(AtomicU64::new(0));
+    let world = World { field: field.clone(), desk: desk.clone(), messages: messages.clone() };
     *shared.lock().unwrap_or_else(PoisonError::into_inner) = Some(world);
     start_desk(&desk).await;
     let open_deliveries = Arc::new(AtomicUsize::new(plan.workload.deliveries.len()));
@@ -168,6 +171,7 @@ async fn live(
         decided: BTreeSet::new(),
     };
     let end = supervisor.run().await;
+    messages.store(madsim::net::NetSim::current().stat().msg_count, Ordering::Relaxed);
     supervisor.field.lock().machine.power_off();
     // Tasks that have not ended keep themselves alive; the killed are dropped when they are next scheduled.
     for node in [WORKFLOW, SOURCE, DESK, PEOPLE] {

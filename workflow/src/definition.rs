@@ -154,7 +154,7 @@ impl Definition {
         }
         let wire_len = self.wire_key_sample().as_str().len();
         if let Some(max) = self.contract.dedup_key.as_ref().and_then(|key| key.max_len)
-            && (max as usize) < wire_len
+            && max < wire_len
         {
             problems.push(format!("the contract allows keys of {max} characters; ours have {wire_len}"));
         }

@@ -40,7 +40,8 @@ fn plan(draw: &Draw<'_>) -> Workload {
     let mut deliveries = vec![delivery(&ask, 1, 1)];
     for _ in 0..rng.within(1..=4) {
         // The number is the delivery id: a repeat of 1 is the same delivery, 2 and 3 are new ones.
-        deliveries.push(delivery(&ask, rng.within(1..=3) as u32, rng.within(1..=5_000)));
+        let at = if rng.chance(500) { rng.within(1..=100) } else { rng.within(1..=5_000) };
+        deliveries.push(delivery(&ask, rng.within(1..=3) as u32, at));
     }
     workload(draw, vec![ask], deliveries)
 }
