@@ -1,1 +1,2 @@
 //! The integration tests live in `it`.
+#![forbid(unsafe_code)]

@@ -1,1 +1,35 @@
+//! The integration tests: one program for both builds.
+//!
+//! The plain build has real sockets, real files and the real tokio; the simulated build has the simulator. Each module
+//! says which of them it is for.
 #![forbid(unsafe_code)]
+
+#[cfg(not(madsim))]
+mod client;
+#[cfg(madsim)]
+mod cross;
+#[cfg(not(madsim))]
+mod desk;
+mod guard;
+#[cfg(not(madsim))]
+mod identity;
+#[cfg(not(madsim))]
+mod intake;
+#[cfg(not(madsim))]
+mod io;
+mod licences;
+#[cfg(not(madsim))]
+mod people;
+#[cfg(not(madsim))]
+mod process;
+#[cfg(not(madsim))]
+mod service;
+#[cfg(madsim)]
+mod simulated;
+#[cfg(not(madsim))]
+mod store;
+#[cfg(not(madsim))]
+mod store_files;
+mod tidy;
+#[cfg(madsim)]
+mod traps;

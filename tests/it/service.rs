@@ -1,0 +1,239 @@
+//! The story of R17 on real sockets and a real file: whatever is lost on the way, one request makes one ticket.
+
+use crate::client::{get, operation_path};
+use crate::desk::{HelpDesk, Outcome};
+use crate::process::{How, Place, Process, key, request, wait_for};
+use serde_json::Value;
+use std::time::Duration;
+use workflow::Policy;
+
+const R17: &str = "R17:create-ticket:v1";
+
+/// The classes of evidence in order, each with its source.
+fn evidence(known: &Value) -> Vec<String> {
+    let line = |seen: &Value| format!("{} {}", seen["source"].as_str()?, seen["class"].as_str()?).into();
+    known["evidence"].as_array().expect("a list").iter().filter_map(line).collect()
+}
+
+fn keys(known: &Value) -> Vec<&str> {
+    let attempts = known["attempts"].as_array().expect("a list");
+    attempts.iter().map(|attempt| attempt["wire_key"].as_str().expect("a key")).collect()
+}
+
+fn start(contract: &str, outcomes: &[(u32, Outcome)]) -> (Place, HelpDesk, Process) {
+    let (place, desk) = (Place::new(), HelpDesk::open(contract, outcomes));
+    let process = Process::start(&place, &desk);
+    (place, desk, process)
+}
+
+#[test]
+fn an_answer_that_comes_back_completes_the_operation() {
+    let (_place, desk, process) = start("desk_nothing", &[]);
+    let answer = process.deliver("d-1", &request("R17"));
+    insta::assert_snapshot!(answer.line(), @r#"202 {"delivery":"new","operation":"R17:create-ticket:v1"}"#);
+    let known = process.until(R17, "completed/confirmed");
+    assert_eq!(known["external_ref"], "T93");
+    assert_eq!(known["facts"], "It was sent once. The destination confirmed the record.");
+    assert_eq!(evidence(&known), ["create confirmed"]);
+    assert_eq!((desk.records(), desk.creates()), (vec!["T93".into()], 1));
+    let sent = String::from_utf8(desk.bodies().remove(0)).expect("JSON");
+    assert!(sent.contains(R17), "people can see whose ticket it is: {sent}");
+}
+
+/// What follows a loss, contract by contract: a second send with the same key or reference, or a look-up.
+#[test]
+fn a_lost_response_is_reconciled_as_the_contract_allows() {
+    let losses = [Outcome::Drop, Outcome::Reset, Outcome::Hang, Outcome::ErrorAfter(500)];
+    for (contract, creates, finds) in [
+        ("zendesk_ticket", 2, false),
+        ("desk_unique_ref", 2, false),
+        ("desk_strong_lookup", 1, true),
+        ("jira_cloud_issue", 1, true),
+    ] {
+        for loss in losses {
+            let (_place, desk, process) = start(contract, &[(1, loss)]);
+            process.deliver("d-1", &request("R17"));
+            let known = process.until(R17, "completed/confirmed");
+            assert_eq!(known["external_ref"], "T93", "{contract} {loss:?}");
+            assert_eq!(evidence(&known)[0], "create unknown", "{contract} {loss:?}: never called a failure");
+            assert_eq!(desk.records(), ["T93"], "{contract} {loss:?}");
+            assert_eq!((desk.creates(), desk.finds() > 0), (creates, finds), "{contract} {loss:?}");
+            let keys = keys(&known);
+            assert!(keys.iter().all(|key| *key == keys[0]), "{contract} {loss:?}: {keys:?}");
+            let bodies = desk.bodies();
+            assert!(bodies.iter().all(|body| *body == bodies[0]), "{contract} {loss:?}");
+            process.crash();
+        }
+    }
+}
+
+#[test]
+fn a_repeat_under_another_delivery_id_answers_the_same_operation() {
+    let (place, desk, process) = start("desk_nothing", &[]);
+    process.deliver("d-1", &request("R17"));
+    process.until(R17, "completed/confirmed");
+    let mut again = request("R17");
+    again["sent_at"] = "2030-01-01".into();
+    for id in ["d-1", "d-2", "d-3"] {
+        let answer = process.deliver(id, &again);
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(answer.line(), @r#"202 {"delivery":"same","operation":"R17:create-ticket:v1"}"#);
+        }
+    }
+    let contents = place.contents();
+    assert_eq!((contents.deliveries.len(), contents.operations.len(), contents.attempts.len()), (3, 1, 1));
+    assert_eq!((desk.records(), desk.creates()), (vec!["T93".into()], 1));
+}
+
+/// The process dies after the desk has written and before the workflow knows; the next one reads the same file.
+#[test]
+fn a_process_that_died_between_intent_and_evidence_recovers_to_in_doubt() {
+    for (contract, creates) in
+        [("zendesk_ticket", 2), ("desk_unique_ref", 2), ("desk_strong_lookup", 1), ("jira_cloud_issue", 1)]
+    {
+        let (place, desk) = (Place::new(), HelpDesk::open(contract, &[(1, Outcome::Hang)]));
+        // So patient that it still waits when it dies.
+        let usual = How::default();
+        let policy = Policy { send_timeout: Duration::from_millis(1_500), ..usual.policy.clone() };
+        let process = Process::start_as(&place, &desk, How { policy, ..usual }).expect("a new store");
+        process.deliver("d-1", &request("R17"));
+        wait_for("the desk's commit", || (desk.records() == ["T93"]).then_some(()));
+        process.crash();
+        let left = place.contents();
+        assert_eq!(left.operations[0].state.as_str(), "processing/sent", "{contract}");
+        assert_eq!((left.attempts.len(), left.operations[0].sends), (1, 1), "{contract}");
+        let process = Process::start(&place, &desk);
+        let known = process.until(R17, "completed/confirmed");
+        assert_eq!(evidence(&known)[0], "recovery unknown", "{contract}");
+        assert_eq!(known["external_ref"], "T93", "{contract}");
+        assert_eq!((desk.records(), desk.creates()), (vec!["T93".into()], creates), "{contract}");
+        process.crash();
+    }
+}
+
+#[test]
+fn a_process_that_died_before_the_desk_wrote_sends_the_same_bytes_again() {
+    let (place, desk) = (Place::new(), HelpDesk::open("desk_unique_ref", &[(1, Outcome::Ignore)]));
+    let process = Process::start(&place, &desk);
+    process.deliver("d-1", &request("R17"));
+    wait_for("the request at the desk", || (desk.creates() == 1).then_some(()));
+    process.crash();
+    assert_eq!(desk.records(), Vec::<String>::new());
+    let process = Process::start(&place, &desk);
+    process.until(R17, "completed/confirmed");
+    assert_eq!((desk.records(), desk.creates()), (vec!["T93".into()], 2));
+    assert_eq!(desk.bodies()[0], desk.bodies()[1]);
+}
+
+#[test]
+fn what_was_acknowledged_and_never_sent_is_sent_by_the_next_process() {
+    let (place, desk) = (Place::new(), HelpDesk::open("desk_nothing", &[]));
+    let idle = How { works: false, ..How::default() };
+    let process = Process::start_as(&place, &desk, idle).expect("a new store");
+    assert_eq!(process.deliver("d-1", &request("R17")).status, 202);
+    assert_eq!(process.explain(R17)["next_action"], "send");
+    process.crash();
+    assert_eq!(desk.creates(), 0);
+    let process = Process::start(&place, &desk);
+    process.until(R17, "completed/confirmed");
+    assert_eq!((desk.records(), desk.creates()), (vec!["T93".into()], 1));
+}
+
+#[test]
+fn a_success_without_an_id_is_never_sent_again() {
+    let (_place, desk, process) = start("desk_strong_lookup", &[(1, Outcome::WithoutId)]);
+    process.deliver("d-1", &request("R17"));
+    let known = process.until(R17, "completed/confirmed");
+    assert_eq!(evidence(&known), ["create confirmed_without_ref", "look-up confirmed"]);
+    assert_eq!((desk.records(), desk.creates()), (vec!["T93".into()], 1));
+
+    let (_place, desk, process) = start("desk_nothing", &[(1, Outcome::WithoutId)]);
+    process.deliver("d-1", &request("R17"));
+    let known = process.until(R17, "requiring_verification/exception");
+    assert_eq!(known["exceptions"][0]["reason"], "ref_missing");
+    assert_eq!((desk.records(), desk.creates()), (vec!["T93".into()], 1));
+}
+
+#[test]
+fn a_refusal_ends_the_operation_without_a_record() {
+    let (_place, desk, process) = start("desk_unique_ref", &[(1, Outcome::Refuse(422))]);
+    process.deliver("d-1", &request("R17"));
+    let known = process.until(R17, "rejected/by_destination");
+    assert_eq!(known["evidence"][0]["detail"], "422 validation");
+    assert_eq!((desk.records(), desk.creates()), (Vec::<String>::new(), 1));
+    assert_eq!(process.deliver("d-2", &request("R17")).status, 202);
+    assert_eq!(desk.creates(), 1, "a repeat does not revive it");
+}
+
+#[test]
+fn a_refused_connection_proves_that_nothing_was_sent() {
+    let (place, desk) = (Place::new(), HelpDesk::open("desk_nothing", &[]));
+    desk.refuse_next(2);
+    let process = Process::start(&place, &desk);
+    process.deliver("d-1", &request("R17"));
+    let known = process.until(R17, "completed/confirmed");
+    assert_eq!(evidence(&known), ["create not_applied", "create not_applied", "create confirmed"]);
+    assert_eq!((desk.records(), desk.creates()), (vec!["T93".into()], 1));
+}
+
+#[test]
+fn a_budget_that_is_spent_ends_with_a_person_and_an_alert() {
+    let (place, desk) = (Place::new(), HelpDesk::open("desk_nothing", &[]));
+    desk.refuse_next(100);
+    let process = Process::start(&place, &desk);
+    process.deliver("d-1", &request("R17"));
+    let known = process.until(R17, "requiring_verification/exception_unsent");
+    assert_eq!(known["exceptions"][0]["reason"], "retries_exhausted");
+    assert_eq!(keys(&known).len(), 5);
+    let alert = ("R17:create-ticket:v1".into(), "retries_exhausted".into(), "service-desk-lead".into());
+    assert_eq!(place.contents().alerts, [alert]);
+    assert_eq!(desk.creates(), 0);
+}
+
+/// The desk commits after the workflow has given up waiting and has looked in vain.
+#[test]
+fn a_late_commit_is_found_and_makes_no_second_record() {
+    let late = Outcome::ApplyLate(Duration::from_millis(700));
+    let (_place, desk, process) = start("desk_strong_lookup", &[(1, late)]);
+    process.deliver("d-1", &request("R17"));
+    let known = process.until(R17, "completed/confirmed");
+    assert_eq!(known["external_ref"], "T93");
+    assert_eq!((desk.records(), desk.creates()), (vec!["T93".into()], 1));
+}
+
+#[test]
+fn credentials_are_sent_and_never_stored() {
+    let (place, _desk, process) = start("desk_nothing", &[]);
+    process.deliver("d-1", &request("R17"));
+    process.until(R17, "completed/confirmed");
+    process.crash();
+    for file in std::fs::read_dir(place.folder()).expect("a folder") {
+        let bytes = std::fs::read(file.expect("a file").path()).expect("readable");
+        assert!(!bytes.windows(12).any(|window| window == b"not-a-secret"));
+    }
+}
+
+#[test]
+fn many_requests_become_as_many_tickets() {
+    let lost: Vec<(u32, Outcome)> = (1..=40).step_by(3).map(|n| (n, Outcome::Drop)).collect();
+    let (place, desk, process) = start("desk_unique_ref", &lost);
+    for n in 0..20 {
+        assert_eq!(process.deliver(&format!("d-{n}"), &request(&format!("R{n}"))).status, 202);
+    }
+    for n in 0..20 {
+        process.until(&key(&format!("R{n}")), "completed/confirmed");
+    }
+    let refs = place.contents().operations.into_iter().filter_map(|op| op.external_ref);
+    let mut refs: Vec<String> = refs.collect();
+    let mut records = desk.records();
+    refs.sort();
+    records.sort();
+    assert_eq!((refs.len(), refs), (20, records));
+}
+
+#[test]
+fn an_operation_that_is_not_there_is_not_found() {
+    let (_place, _desk, process) = start("desk_nothing", &[]);
+    let answer = get(process.address, &operation_path(R17));
+    insta::assert_snapshot!(answer.line(), @r#"404 {"error":"there is no operation `R17:create-ticket:v1`"}"#);
+}
