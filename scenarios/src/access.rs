@@ -19,8 +19,8 @@ use workflow::{Clock, Connect, Definition, Engine, Policy, Setup, StoreAt};
 pub const EVERY: &[&str] =
     &["zendesk_ticket", "desk_unique_ref", "desk_strong_lookup", "jira_cloud_issue", "desk_nothing"];
 
-/// How long an abandoned request may still take effect where the contract says nothing: attested for this workflow, and
-/// kept by every plan.
+/// How long an abandoned request may still take effect where the contract says nothing: attested for this
+/// workflow, and kept by every plan.
 pub const ATTESTED_LATE_COMMIT: Duration = Duration::from_secs(90);
 
 /// What a scenario draws from: the seed and the contract.
@@ -224,7 +224,8 @@ fn read_belief(image: &DiskImage) -> Result<Belief, BoxError> {
     belief::read(image)
 }
 
-/// A create serves the request that its title names: business content, whatever key or reference comes with it.
+/// A create serves the request that its title names: business content, whatever key or reference comes with
+/// it.
 fn serves(seen: Seen<'_>) -> Option<String> {
     match seen.call {
         Call::Create => {

@@ -9,18 +9,30 @@ fn events(run: &Run) -> impl Iterator<Item = &Event> {
     run.history.events().iter()
 }
 
-fn is_create_sent(event: &Event) -> bool {
-    matches!(&event.kind, Kind::Sent { exchange, .. } if exchange.call == Call::Create)
+/// The number of the create that left with this event.
+fn create_sent(event: &Event) -> Option<u32> {
+    match &event.kind {
+        Kind::Sent { exchange, .. } if exchange.call == Call::Create => Some(exchange.nth),
+        _ => None,
+    }
+}
+
+/// The status that the source heard with this event.
+fn delivery_heard(event: &Event) -> Option<u16> {
+    match &event.kind {
+        Kind::Received { exchange, status, .. } if exchange.call == Call::Deliver => Some(*status),
+        _ => None,
+    }
 }
 
 /// The creates that left.
 pub fn sends(run: &Run) -> usize {
-    events(run).filter(|event| is_create_sent(event)).count()
+    events(run).filter_map(create_sent).count()
 }
 
 /// Some operation was sent a second time.
 pub fn resent(run: &Run) -> bool {
-    events(run).any(|event| matches!(&event.kind, Kind::Sent { exchange, .. } if exchange.call == Call::Create && exchange.nth > 1))
+    events(run).filter_map(create_sent).any(|nth| nth > 1)
 }
 
 /// Every operation has completed.
@@ -84,8 +96,11 @@ pub fn in_doubt_after_crash(run: &Run) -> bool {
 
 /// The process died at this point of a create.
 pub fn died_at(run: &Run, wanted: Phase) -> bool {
-    run.plan.tape.faults().iter().zip(&run.fired).any(|(fault, fired)| {
-        fired.is_some() && matches!(&fault.at, Place::Phase { exchange, phase } if exchange.call == Call::Create && *phase == wanted)
+    run.plan.tape.faults().iter().zip(&run.fired).any(|(fault, fired)| match &fault.at {
+        Place::Phase { exchange, phase } => {
+            fired.is_some() && exchange.call == Call::Create && *phase == wanted
+        }
+        _ => false,
     })
 }
 
@@ -100,13 +115,12 @@ pub fn died_at_sync(run: &Run) -> bool {
 
 /// Deliveries that were acknowledged.
 pub fn acknowledged(run: &Run) -> usize {
-    let taken = |event: &&Event| matches!(&event.kind, Kind::Received { exchange, status: 200..=299, .. } if exchange.call == Call::Deliver);
-    events(run).filter(taken).count()
+    events(run).filter_map(delivery_heard).filter(|status| (200..300).contains(status)).count()
 }
 
 /// The source heard this status.
 pub fn heard(run: &Run, wanted: u16) -> bool {
-    events(run).any(|event| matches!(&event.kind, Kind::Received { exchange, status, .. } if exchange.call == Call::Deliver && *status == wanted))
+    events(run).filter_map(delivery_heard).any(|status| status == wanted)
 }
 
 /// A person confirmed a record.

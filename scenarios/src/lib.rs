@@ -1,7 +1,8 @@
 //! The catalogue: the access-request workflow under every story that it must survive.
 //!
-//! [`access`] binds the real workflow to the harness, [`stories`] has one file a story, [`storm`] adds faults beyond a
-//! story's own, [`belief`] reads what the workflow believes, [`goals`] says what some seed must reach.
+//! [`access`] binds the real workflow to the harness, [`stories`] has one file a story, [`storm`] adds faults
+//! beyond a story's own, [`belief`] reads what the workflow believes, [`goals`] says what some seed must
+//! reach.
 #![forbid(unsafe_code)]
 
 pub mod access;

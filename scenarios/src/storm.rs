@@ -1,4 +1,5 @@
-//! Faults beyond a scenario's own: a mix that differs from seed to seed, and only such as the contract can survive.
+//! Faults beyond a scenario's own: a mix that differs from seed to seed, and only such as the contract can
+//! survive.
 
 use crate::access::ATTESTED_LATE_COMMIT;
 use destinations::{Bound, Contract};
@@ -14,7 +15,8 @@ const UNPROVING: [u16; 3] = [500, 502, 504];
 /// The longest pause that the assumptions allow, in milliseconds.
 const LONGEST_PAUSE_MS: u64 = 9_000;
 
-/// One to four faults. Each seed switches some kinds off wholly: a few kinds that meet find more than a little of all.
+/// One to four faults. Each seed switches some kinds off wholly: a few kinds that meet find more than a
+/// little of all.
 pub fn faults(contract: &Contract, workload: &Workload, seed: Seed) -> Vec<Fault> {
     let mut rng = seed.stream("storm");
     let off = rng.bits() & rng.bits();

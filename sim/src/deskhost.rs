@@ -31,7 +31,8 @@ pub const UNKNOWN_REQUESTER: &str = "nobody";
 
 struct Books {
     desk: Desk,
-    /// Effects of the ledger that are in the history: the desk also commits what is due when a request begins.
+    /// Effects of the ledger that are in the history: the desk also commits what is due when a request
+    /// begins.
     noted: usize,
     /// The operation that each effect was made for.
     made_for: Vec<String>,

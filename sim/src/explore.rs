@@ -191,8 +191,8 @@ impl Fold {
         }
     }
 
-    /// Whether the invariant that a mutant is named for was violated, where there is a mutant: other failures do not end
-    /// its search.
+    /// Whether the invariant that a mutant is named for was violated, where there is a mutant: other failures
+    /// do not end its search.
     fn is_killed(&self, request: &Request) -> bool {
         let mut named = request.chosen.iter().filter_map(|one| one.killed_by).peekable();
         named.peek().is_none()

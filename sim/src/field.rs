@@ -99,6 +99,8 @@ pub(crate) struct Field {
     pub(crate) believes: Believes,
     pub(crate) serves: Serves,
     steps_max: u32,
+    /// Whether a process may begin with a connection that an earlier run has kept.
+    keep: bool,
     take_journal: bool,
     me: Weak<Field>,
 }
@@ -109,6 +111,7 @@ pub(crate) struct FieldOptions {
     pub(crate) believes: Believes,
     pub(crate) serves: Serves,
     pub(crate) steps_max: u32,
+    pub(crate) keep: bool,
     pub(crate) journal: bool,
 }
 
@@ -154,6 +157,7 @@ impl Field {
                 believes: options.believes,
                 serves: options.serves,
                 steps_max: options.steps_max,
+                keep: options.keep,
                 take_journal: options.journal,
                 me: me.clone(),
             }
@@ -343,7 +347,8 @@ impl Field {
         state.boot += 1;
         state.syncs = 0;
         state.up = true;
-        state.process = Process::start_kept(state.machine.clone());
+        let start = if self.keep { Process::start_kept } else { Process::start };
+        state.process = start(state.machine.clone());
         (state.process.uri("db"), state.boot)
     }
 }

@@ -1,4 +1,5 @@
-//! What must hold in every run, judged from the history, the ledger and the beliefs; never from an engine's opinion.
+//! What must hold in every run, judged from the history, the ledger and the beliefs; never from an engine's
+//! opinion.
 
 mod checks;
 mod facts;

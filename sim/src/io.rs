@@ -1,5 +1,5 @@
-//! hyper's I/O over tokio's streams. A flush without a write never reaches the stream: to the simulated network each
-//! flush is a message, and two hyper ends would answer each other's empty ones for ever.
+//! hyper's I/O over tokio's streams. A flush without a write never reaches the stream: to the simulated
+//! network each flush is a message, and two hyper ends would answer each other's empty ones for ever.
 
 use hyper::rt::ReadBufCursor;
 use std::io::Result;

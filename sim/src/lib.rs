@@ -12,8 +12,9 @@
 //! - [`fault`]: what can go wrong and where, on a tape addressed by meaning.
 //! - [`plan`]: the workload and the tape of one run, before anything runs.
 //! - [`scenario`]: what a scenario must bring.
-//! - `world`, `field`, `wire`, `deskhost`, `outside`: the simulated nodes and all that can go wrong between them; in the
-//!   simulated build only. [`disk`], [`vfs`]: a disk that loses what was not synced, and SQLite on it.
+//! - `world`, `field`, `wire`, `deskhost`, `outside`: the simulated nodes and all that can go wrong between
+//!   them; in the simulated build only. [`disk`], [`vfs`]: a disk that loses what was not synced, and SQLite
+//!   on it.
 //! - [`history`], [`run`], [`belief`]: what happened, and what each side holds.
 //! - [`invariants`], [`verdict`]: what must hold, and what came of it.
 //! - [`pipeline`], [`explore`], [`replay`], [`bench`]: many runs, one run twice, runs against the clock.

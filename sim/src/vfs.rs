@@ -55,7 +55,8 @@ pub fn register() {
 pub fn seed_randomness(seed: u64, now_ms: i64) {
     RANDOM.set(seed);
     set_clock(move || now_ms);
-    // SQLite takes 32 bits and has a meaning of its own for zero. The multiplier is that of Fibonacci hashing.
+    // SQLite takes 32 bits and has a meaning of its own for zero. The multiplier is that of Fibonacci
+    // hashing.
     let folded = (seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as u32;
     let folded = folded.max(1) as c_int;
     let no_database = std::ptr::null_mut::<sqlite3>();
@@ -350,8 +351,8 @@ unsafe extern "C" fn sector_size(_: *mut sqlite3_file) -> c_int {
     SECTOR as c_int
 }
 
-/// Promises what SQLite's own VFS for Unix promises by default, and what the crash model keeps: a torn write never
-/// changes bytes outside the range that was written.
+/// Promises what SQLite's own VFS for Unix promises by default, and what the crash model keeps: a torn write
+/// never changes bytes outside the range that was written.
 unsafe extern "C" fn characteristics(_: *mut sqlite3_file) -> c_int {
     SQLITE_IOCAP_POWERSAFE_OVERWRITE
 }

@@ -1,4 +1,5 @@
-//! The caller's end of an exchange: names it, reports its phases, and lets the tape decide what becomes of it.
+//! The caller's end of an exchange: names it, reports its phases, and lets the tape decide what becomes of
+//! it.
 
 use crate::fault::{Call, ExchangeName, Loss, Phase};
 use crate::field::{Alive, Field, OnItsWay, WORKFLOW, now, short};

@@ -147,6 +147,8 @@ async fn live(
         believes: scenario.believes(),
         serves: scenario.serves(),
         steps_max: options.steps_max,
+        // A known mistake can leave its mark on a connection: it gets its own.
+        keep: plan.mutant.is_none(),
         journal: options.journal,
     };
     let field = Field::new(scenario.image(), field_options, sender);
@@ -251,8 +253,8 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Waits until every delivery is answered and every operation has ended or is owned. In the storm (no deadline)
-    /// also until its faults had their time; in the calm people decide.
+    /// Waits until every delivery is answered and every operation has ended or is owned. In the storm (no
+    /// deadline) also until its faults had their time; in the calm people decide.
     async fn until_settled(&mut self, deadline: Option<Nanos>, people: &NodeHandle) -> Option<End> {
         let mut step = Duration::from_millis(500);
         loop {

@@ -1,4 +1,5 @@
-//! An HTTP client of the plainest kind: every byte that is sent is in the test, nothing is repeated or repaired.
+//! An HTTP client of the plainest kind: every byte that is sent is in the test, nothing is repeated or
+//! repaired.
 
 use serde_json::Value;
 use std::io::{Read as _, Write as _};

@@ -1,4 +1,5 @@
-//! A help desk on this machine: the fake behind real HTTP, with what becomes of the n-th create said beforehand.
+//! A help desk on this machine: the fake behind real HTTP, with what becomes of the n-th create said
+//! beforehand.
 
 use crate::io::Io;
 use bytes::Bytes;

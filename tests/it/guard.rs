@@ -1,6 +1,7 @@
 //! The simulated tests really run: a build that only looks simulated fails here.
 
-/// `cargo sim-test` sets the variable; a build without the simulator below it would pass every test by running none.
+/// `cargo sim-test` sets the variable; a build without the simulator below it would pass every test by
+/// running none.
 #[test]
 fn the_simulated_build_is_one() {
     #[expect(clippy::disallowed_methods, reason = "what the build was called with is read nowhere else")]
@@ -15,7 +16,8 @@ fn this_build_does_not_pretend_to_simulate() {
     assert!(sim::pipeline::Pipeline::real().is_none());
 }
 
-/// A run of hours takes less than its time: it is simulated time that passes, and the machine's clock is not asked.
+/// A run of hours takes less than its time: it is simulated time that passes, and the machine's clock is not
+/// asked.
 #[test]
 #[cfg(madsim)]
 fn simulated_time_passes_without_waiting() {

@@ -1,4 +1,5 @@
-//! Identity: whatever differs between two deliveries of one request, the operation and its bytes are the same.
+//! Identity: whatever differs between two deliveries of one request, the operation and its bytes are the
+//! same.
 
 use crate::desk::HelpDesk;
 use crate::process::{How, Place, Process};
@@ -48,7 +49,8 @@ proptest! {
     }
 }
 
-/// A key is what it was yesterday: a program that computes it otherwise would make a second ticket for each old request.
+/// A key is what it was yesterday: a program that computes it otherwise would make a second ticket for each
+/// old request.
 #[test]
 fn keys_are_what_they_always_were() {
     let desk = HelpDesk::open("zendesk_ticket", &[]);

@@ -77,8 +77,8 @@ fn assumptions() -> [Assumptions; 3] {
     ]
 }
 
-/// Where an operation can be when the next step is chosen: each state, with few and many sends and checks, young and
-/// old, with and without look-ups that found nothing.
+/// Where an operation can be when the next step is chosen: each state, with few and many sends and checks,
+/// young and old, with and without look-ups that found nothing.
 fn grid() -> Vec<(Facts, Timestamp)> {
     let mut grid = vec![];
     let misses = |age: u64, now: u64| {

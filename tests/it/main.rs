@@ -1,7 +1,7 @@
 //! The integration tests: one program for both builds.
 //!
-//! The plain build has real sockets, real files and the real tokio; the simulated build has the simulator. Each module
-//! says which of them it is for.
+//! The plain build has real sockets, real files and the real tokio; the simulated build has the simulator.
+//! Each module says which of them it is for.
 #![forbid(unsafe_code)]
 
 #[cfg(not(madsim))]

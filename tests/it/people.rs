@@ -9,7 +9,8 @@ use std::sync::Barrier;
 const R17: &str = "R17:create-ticket:v1";
 const OWNED: &str = "requiring_verification/exception";
 
-/// R17's response is lost at a desk that offers nothing, so that only a person can go on; R18 completes with T94.
+/// R17's response is lost at a desk that offers nothing, so that only a person can go on; R18 completes with
+/// T94.
 fn asked() -> (Place, HelpDesk, Process) {
     let (place, desk) = (Place::new(), HelpDesk::open("desk_nothing", &[(1, Outcome::Drop)]));
     let process = Process::start(&place, &desk);

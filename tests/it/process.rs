@@ -1,4 +1,5 @@
-//! The workflow's process as a test starts, asks and kills it: a runtime of its own, real sockets, a real file.
+//! The workflow's process as a test starts, asks and kills it: a runtime of its own, real sockets, a real
+//! file.
 
 use crate::client::{self, Answer};
 use crate::desk::HelpDesk;

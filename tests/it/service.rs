@@ -1,4 +1,5 @@
-//! The story of R17 on real sockets and a real file: whatever is lost on the way, one request makes one ticket.
+//! The story of R17 on real sockets and a real file: whatever is lost on the way, one request makes one
+//! ticket.
 
 use crate::client::{get, operation_path};
 use crate::desk::{HelpDesk, Outcome};
@@ -85,7 +86,8 @@ fn a_repeat_under_another_delivery_id_answers_the_same_operation() {
     assert_eq!((desk.records(), desk.creates()), (vec!["T93".into()], 1));
 }
 
-/// The process dies after the desk has written and before the workflow knows; the next one reads the same file.
+/// The process dies after the desk has written and before the workflow knows; the next one reads the same
+/// file.
 #[test]
 fn a_process_that_died_between_intent_and_evidence_recovers_to_in_doubt() {
     for (contract, creates) in

@@ -61,7 +61,8 @@ pub(crate) async fn accept(store: &Store, name: &str) -> Result<Accepted, StoreE
     store.accept(delivery, operation, case).await
 }
 
-/// The commits in a write-ahead log: a frame's header holds the size of the database where it ends a transaction.
+/// The commits in a write-ahead log: a frame's header holds the size of the database where it ends a
+/// transaction.
 fn commits(store: &Path) -> usize {
     let mut log = store.as_os_str().to_owned();
     log.push("-wal");
@@ -154,7 +155,8 @@ fn cannot_grow(path: &str) -> rusqlite::Result<Connection> {
     Ok(db)
 }
 
-/// A disk without room: the source hears 503 and nothing is on record; with room again, the same delivery is taken.
+/// A disk without room: the source hears 503 and nothing is on record; with room again, the same delivery is
+/// taken.
 #[test]
 fn a_full_disk_refuses_and_goes_on_when_there_is_room_again() {
     let (place, desk) = (Place::new(), HelpDesk::open("desk_nothing", &[]));

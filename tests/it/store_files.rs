@@ -123,8 +123,8 @@ fn a_file_that_was_cut_off_is_refused_with_what_to_do() {
     }
 }
 
-/// Each page in turn is overwritten. Where opening meets it the process does not start; where only a later call does,
-/// that call is refused. Nothing is ever acknowledged that the damaged file cannot hold.
+/// Each page in turn is overwritten. Where opening meets it the process does not start; where only a later
+/// call does, that call is refused. Nothing is ever acknowledged that the damaged file cannot hold.
 #[test]
 fn damage_in_any_page_is_met_with_an_error_and_never_with_a_wrong_answer() {
     let pages = {

@@ -209,7 +209,8 @@ fn the_dead_do_not_speak() {
     assert_eq!(words, ["killed"]);
 }
 
-/// What was not synced can be lost, and is lost with the right fault: the disk underneath loses nothing by itself.
+/// What was not synced can be lost, and is lost with the right fault: the disk underneath loses nothing by
+/// itself.
 #[test]
 fn a_power_cut_takes_what_no_sync_has_covered() {
     let cut = |keep| Fault {

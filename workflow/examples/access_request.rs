@@ -3,8 +3,8 @@
 //! ```text
 //! cargo run -p in-doubt-workflow --example access_request -- --lose-responses 1
 //! ```
-//! It prints the `curl` lines to type next. The desk follows one of the declared contracts and lives in this process,
-//! but its memory is a file of its own: it outlives a `kill -9` as a system somewhere else would.
+//! It prints the `curl` lines to type next. The desk follows one of the declared contracts and lives in this
+//! process, but its memory is a file of its own: it outlives a `kill -9` as a system somewhere else would.
 
 #[cfg(not(madsim))]
 mod support;

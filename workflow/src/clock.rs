@@ -41,8 +41,8 @@ impl fmt::Display for Timestamp {
 
 /// Where the engine's time comes from: the wall clock, or whatever a test puts in its place.
 ///
-/// The store never judges by this clock alone: it takes the later of it and its own durable high-water mark, so
-/// that a clock that steps back cannot make an idempotency key look younger than it is.
+/// The store never judges by this clock alone: it takes the later of it and its own durable high-water mark,
+/// so that a clock that steps back cannot make an idempotency key look younger than it is.
 #[derive(Clone)]
 pub struct Clock(Arc<dyn Fn() -> Timestamp + Send + Sync>);
 

@@ -1,4 +1,5 @@
-//! One HTTP exchange with a destination, observed: no retry, no redirect, no pool, and proof of what was sent.
+//! One HTTP exchange with a destination, observed: no retry, no redirect, no pool, and proof of what was
+//! sent.
 
 use crate::evidence::{LookupReport, Observed, Record, record_of};
 use crate::http::Io;
@@ -51,7 +52,8 @@ impl fmt::Debug for Connect {
     }
 }
 
-/// The way to one destination: a fresh connection for each exchange, so that nothing below the engine can resend.
+/// The way to one destination: a fresh connection for each exchange, so that nothing below the engine can
+/// resend.
 #[derive(Clone, Debug)]
 pub(crate) struct Connector {
     pub(crate) connect: Connect,
@@ -71,7 +73,8 @@ impl Connector {
             Err(why) => return Observed::NotSent { why },
         };
         let sent = Arc::new(AtomicU64::new(0));
-        // The whole exchange is this one future: when it is dropped, no byte can leave any more, so the counter is final.
+        // The whole exchange is this one future: when it is dropped, no byte can leave any more, so the
+        // counter is final.
         let outcome = tokio::time::timeout(patience, self.attempt(request, sent.clone())).await;
         let why = match outcome {
             Ok(Ok((status, body))) => return Observed::Answer { status, body },
@@ -135,7 +138,8 @@ impl Connector {
         Ok((status, bytes.freeze()))
     }
 
-    /// Reads a record by the destination's own id. `Ok(None)` only where the destination says that there is none.
+    /// Reads a record by the destination's own id. `Ok(None)` only where the destination says that there is
+    /// none.
     pub(crate) async fn fetch(&self, id: &str, patience: Duration) -> Result<Option<Record>, String> {
         let id = percent_encoding::utf8_percent_encode(id, percent_encoding::NON_ALPHANUMERIC);
         match self.exchange(&get(format!("/tickets/{id}")), patience).await {

@@ -1,4 +1,5 @@
-//! What a workflow is: where its requests get their identity and meaning, who answers for it, and what it promises.
+//! What a workflow is: where its requests get their identity and meaning, who answers for it, and what it
+//! promises.
 
 use crate::operation::{Fingerprint, FrozenRequest, OperationKey, WireKey};
 use crate::policy::Policy;
@@ -22,8 +23,8 @@ pub struct DefinitionError {
 
 /// A workflow of one step that is being defined: each request creates one record at one destination.
 ///
-/// Nothing that decides about duplicates has a silent default: identity, meaning, owner, deadline and escalation must be
-/// said, or [`Definition::build`] refuses.
+/// Nothing that decides about duplicates has a silent default: identity, meaning, owner, deadline and
+/// escalation must be said, or [`Definition::build`] refuses.
 #[derive(Clone, Debug)]
 pub struct Definition {
     /// The workflow's name.

@@ -1,4 +1,5 @@
-//! The loop: takes what is due, asks what may be done, does it, and records it before anything is built on it.
+//! The loop: takes what is due, asks what may be done, does it, and records it before anything is built on
+//! it.
 
 use crate::agenda::Agenda;
 use crate::clock::Timestamp;
@@ -43,7 +44,8 @@ pub(crate) struct Shared {
 }
 
 impl Engine {
-    /// Opens the store, puts every send that a crash interrupted in doubt, and takes up whatever has not ended.
+    /// Opens the store, puts every send that a crash interrupted in doubt, and takes up whatever has not
+    /// ended.
     ///
     /// # Errors
     /// When the store cannot be opened or read; nothing has been sent then.

@@ -1,4 +1,5 @@
-//! What people read of an operation: facts, the licence or why there is none, the next action and its earliest time.
+//! What people read of an operation: facts, the licence or why there is none, the next action and its
+//! earliest time.
 
 use crate::clock::Timestamp;
 use crate::definition::Definition;
@@ -116,8 +117,8 @@ fn facts_of(operation: &Operation) -> String {
 }
 
 /// What is known when a changed request opens a case: the operation itself goes on untouched.
-pub(crate) const CHANGED: &str = "The same request arrived again with another meaning. The operation goes on with its \
-first meaning; nothing was sent for the new one.";
+pub(crate) const CHANGED: &str = "The same request arrived again with another meaning. The operation goes on \
+    with its first meaning; nothing was sent for the new one.";
 
 /// What is known when a case is opened.
 pub(crate) fn facts(operation: &Operation, reason: Reason) -> String {

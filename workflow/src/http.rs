@@ -37,7 +37,8 @@ impl hyper::rt::Timer for Timer {
     }
 }
 
-/// A stream for hyper. Its counter proves when nothing has left; an empty flush never reaches the stream below.
+/// A stream for hyper. Its counter proves when nothing has left; an empty flush never reaches the stream
+/// below.
 pub struct Io<S> {
     stream: S,
     /// Filled by each read; kept, so that it is made only once.

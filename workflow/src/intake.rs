@@ -271,7 +271,8 @@ fn read_delivery(envelope: &Map<String, Value>, body: &[u8]) -> Result<NewDelive
 }
 
 fn decode(part: &str) -> Result<OperationKey, Answer> {
-    // A key contains percent signs of its own where a request's name needed escaping; in a URL they are escaped again.
+    // A key contains percent signs of its own where a request's name needed escaping; in a URL they are
+    // escaped again.
     percent_encoding::percent_decode_str(part)
         .decode_utf8()
         .map(|key| OperationKey::from_printed(key.into_owned()))

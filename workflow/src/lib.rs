@@ -1,7 +1,8 @@
 //! Durable operations against external HTTP systems, in which an unknown outcome is a state of its own.
 //!
-//! A send is a licence, not a default: after the first one, each further send is licensed by evidence, the destination's
-//! declared contract, and time; and what cannot be licensed or proven goes to a person, with a deadline.
+//! A send is a licence, not a default: after the first one, each further send is licensed by evidence, the
+//! destination's declared contract, and time; and what cannot be licensed or proven goes to a person, with a
+//! deadline.
 //!
 //! The way of a request:
 //!

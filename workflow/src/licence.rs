@@ -1,4 +1,5 @@
-//! What an operation may do next: a send only with a licence, and a licence only from evidence, contract and time.
+//! What an operation may do next: a send only with a licence, and a licence only from evidence, contract and
+//! time.
 
 use crate::clock::Timestamp;
 use crate::policy::Policy;
@@ -207,8 +208,8 @@ fn key_guard(facts: &Facts, recovery: &Recovery, now: Timestamp) -> Option<Next>
     let safe_until = facts.first_intent?.after(replay.safe_for);
     let usable_at = facts.not_before.max(facts.last_possible_send?.after(replay.wait_between));
     let escalate_at = safe_until.0.saturating_sub(millis(escalate_before(replay.retention, replay.margin)));
-    // Where the licence becomes usable before the key lapses, it is used; the exception is for the other case.
-    // Once it has lapsed nothing is urgent any more: look-ups come first again.
+    // Where the licence becomes usable before the key lapses, it is used; the exception is for the other
+    // case. Once it has lapsed nothing is urgent any more: look-ups come first again.
     (usable_at >= safe_until && now < safe_until && now.0 >= escalate_at)
         .then_some(Next::Person(Reason::KeyLapses))
 }

@@ -1,7 +1,7 @@
 //! The known mistakes that the simulator can switch on, one at a time, to show that it would notice them.
 //!
-//! A production build has no way to switch one on: without the feature, [`Mutant::is`] is a constant `false`, and the
-//! feature refuses to compile outside the simulator.
+//! A production build has no way to switch one on: without the feature, [`Mutant::is`] is a constant `false`,
+//! and the feature refuses to compile outside the simulator.
 
 #[cfg(all(feature = "mutants", not(madsim)))]
 compile_error!("the feature `mutants` is for the simulated build alone");

@@ -1,4 +1,5 @@
-//! Who an operation is: its stable key, the key that goes on the wire, its fingerprint, and its frozen request.
+//! Who an operation is: its stable key, the key that goes on the wire, its fingerprint, and its frozen
+//! request.
 
 use data_encoding::{BASE32_NOPAD, HEXLOWER};
 use destinations::contract::KeyFormat;
@@ -6,10 +7,12 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::fmt;
 
-/// `R17:create-ticket:v1`: request, step and version of the step, with `tenant/` before it where there are several.
+/// `R17:create-ticket:v1`: request, step and version of the step, with `tenant/` before it where there are
+/// several.
 ///
-/// It is made of nothing else, so that the same business request always means the same operation: no time, no attempt
-/// and no delivery id can get into it. Parts are percent-encoded, which keeps two different triples apart.
+/// It is made of nothing else, so that the same business request always means the same operation: no time, no
+/// attempt and no delivery id can get into it. Parts are percent-encoded, which keeps two different triples
+/// apart.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct OperationKey(String);
@@ -47,8 +50,8 @@ fn escape(part: &str) -> String {
 
 /// The key or reference that an operation carries on the wire.
 ///
-/// Bound to the operation, the destination's account and the generation, and to nothing else. Only a person's consumed
-/// authorisation raises the generation, so a retry can never carry another key.
+/// Bound to the operation, the destination's account and the generation, and to nothing else. Only a person's
+/// consumed authorisation raises the generation, so a retry can never carry another key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct WireKey(String);

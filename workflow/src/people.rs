@@ -1,4 +1,5 @@
-//! What people do with a case: each decision is checked, recorded with its author and reason, and compared and swapped.
+//! What people do with a case: each decision is checked, recorded with its author and reason, and compared
+//! and swapped.
 
 use crate::engine::{Engine, Shared};
 use crate::evidence::{Ownership, ownership};
@@ -18,7 +19,8 @@ pub enum Verdict {
         /// The destination's id of the record.
         external_ref: String,
     },
-    /// "It shall not be done." Without a proof that nothing was applied, the risk must be accepted in so many words.
+    /// "It shall not be done." Without a proof that nothing was applied, the risk must be accepted in so many
+    /// words.
     Reject {
         /// Whether the person answers for a record that may exist.
         accept_risk: bool,

@@ -48,15 +48,15 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// The pause after the `n`-th failure, from 1: doubling up to the longest. No jitter: one operation never has two
-    /// sends in flight, and different operations start at different times.
+    /// The pause after the `n`-th failure, from 1: doubling up to the longest. No jitter: one operation never
+    /// has two sends in flight, and different operations start at different times.
     pub fn pause(&self, n: u32) -> Duration {
         let factor = 2_u32.saturating_pow(n.saturating_sub(1).min(20));
         self.first_pause.saturating_mul(factor).min(self.longest_pause)
     }
 
-    /// The longest time in which an operation ends or falls to a person, when nothing fails from here on except the
-    /// destination's answers: every send and every look-up with its time-out and its pause.
+    /// The longest time in which an operation ends or falls to a person, when nothing fails from here on
+    /// except the destination's answers: every send and every look-up with its time-out and its pause.
     pub fn settles_within(&self) -> Duration {
         let tries = self.max_sends + self.max_checks;
         let pauses: Duration = (1..=tries).map(|n| self.pause(n)).sum();

@@ -258,7 +258,8 @@ impl Shared {
         self.write(known, event, evidence, external_ref, reason).await
     }
 
-    /// Writes until it is durable: evidence must not be lost to another writer or to a store that is full for a while.
+    /// Writes until it is durable: evidence must not be lost to another writer or to a store that is full for
+    /// a while.
     async fn write(
         &self,
         mut known: Known,
@@ -270,7 +271,8 @@ impl Shared {
         for _ in 0..TRIES {
             let Ok(state) = next(known.operation.state, event) else {
                 // Somebody has ended it meanwhile; what was learnt is logged, and nothing is rewritten.
-                tracing::warn!(operation = %known.operation.key, class = evidence.class, detail = %evidence.detail, "late evidence");
+                let (operation, class) = (&known.operation.key, evidence.class);
+                tracing::warn!(%operation, class, detail = %evidence.detail, "late evidence");
                 return Ok(known.operation.state);
             };
             let finding = self.finding(&known.operation, state, &evidence, external_ref.clone(), reason);

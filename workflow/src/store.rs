@@ -1,4 +1,5 @@
-//! The durable records, behind verbs of one transaction each; nothing is acknowledged before its commit is on the disk.
+//! The durable records, behind verbs of one transaction each; nothing is acknowledged before its commit is on
+//! the disk.
 
 mod committer;
 mod connections;
@@ -341,7 +342,8 @@ impl Store {
     /// Opens the store, creating it in an empty file, and makes durable whatever is visible in it.
     ///
     /// # Errors
-    /// When the file cannot be written, is damaged, belongs to something else, or was written by a newer version.
+    /// When the file cannot be written, is damaged, belongs to something else, or was written by a newer
+    /// version.
     pub fn open(at: &StoreAt) -> Result<Store, StoreError> {
         Store::open_as(at, open::Beside::Nobody)
     }
@@ -359,7 +361,8 @@ impl Store {
         Ok(Store { committer: Arc::new(Committer::start(opened, at.clock.clone())) })
     }
 
-    /// The time that leases, keys and deadlines are judged by: the later of the clock and the durable high-water mark.
+    /// The time that leases, keys and deadlines are judged by: the later of the clock and the durable
+    /// high-water mark.
     pub fn now(&self) -> Timestamp {
         self.committer.now()
     }

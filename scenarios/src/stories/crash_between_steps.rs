@@ -73,7 +73,8 @@ fn faults(draw: &Draw<'_>) -> Vec<Fault> {
             let phase = *rng.pick(&[Phase::Applied, Phase::Answered]);
             Place::Phase { exchange: create(1), phase }
         }
-        // The log's header, the opening, the delivery, the intent: the fifth sync of a process is the one of the evidence.
+        // The log's header, the opening, the delivery, the intent: the fifth sync of a process is the one of
+        // the evidence.
         Moment::Recorded => Place::Sync { boot: 1, nth: 5, when: When::After },
     };
     vec![Fault { at, what }]

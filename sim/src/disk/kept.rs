@@ -1,7 +1,8 @@
 //! Connections that outlive a run: preparing statements and reading the schema is half of what a run costs.
 //!
-//! Each belongs to a simulated process. When a later run starts a process on this thread, the kept one gets the new
-//! machine's files beneath it, and whoever opens the store gets the connection back with its prepared statements.
+//! Each belongs to a simulated process. When a later run starts a process on this thread, the kept one gets
+//! the new machine's files beneath it, and whoever opens the store gets the connection back with its prepared
+//! statements.
 
 use super::process::{Process, lookup};
 use super::{DiskImage, Machine, no_hooks};
@@ -59,7 +60,8 @@ pub fn keep(uri: &str, connection: Connection) {
 
 fn put_back(process: Arc<Process>, connection: Connection) {
     if connection.is_autocommit() && process.can_be_remounted() {
-        // It lets go of the machine that it was on, and nothing is written should the thread end now and drop it.
+        // It lets go of the machine that it was on, and nothing is written should the thread end now and drop
+        // it.
         let nowhere = Machine::boot(DiskImage::empty(), no_hooks(), 0);
         process.remount(nowhere.clone());
         nowhere.power_off();

@@ -108,8 +108,8 @@ impl Process {
         saved.iter().for_each(|(words, shm)| shm.restore(words));
     }
 
-    /// Exchanges the machine under the open connection of a process, dead or alive, which keeps its prepared statements
-    /// and lives from then on.
+    /// Exchanges the machine under the open connection of a process, dead or alive, which keeps its prepared
+    /// statements and lives from then on.
     ///
     /// The new files take the place of the old ones of the same names, and the WAL index is invalidated.
     /// Sound only outside transactions, for one connection a database file (a second one could keep its cache

@@ -208,7 +208,8 @@ fn doubt_at(court: &Court<'_>, operation: &str, sends: &[Send<'_>], n: usize) ->
     }
 }
 
-/// Whether every send before the `n`-th is proven to have done nothing, by its answer or by a trusted look-up.
+/// Whether every send before the `n`-th is proven to have done nothing, by its answer or by a trusted
+/// look-up.
 fn all_disproved(court: &Court<'_>, operation: &str, sends: &[Send<'_>], n: usize) -> bool {
     (0..n).all(|earlier| {
         is_disproved(court, &sends[earlier])
@@ -230,7 +231,8 @@ pub(super) fn no_blind_resend(court: &Court<'_>) -> Finding {
                     doubt.first_intent_age.as_secs(),
                 ));
                 let message = format!(
-                    "{operation} was sent again {age} after its first send, while its outcome was unknown and the contract did not permit it."
+                    "{operation} was sent again {age} after its first send, while its outcome was unknown \
+                     and the contract did not permit it."
                 );
                 finding.violated(NO_BLIND_RESEND, operation, vec![sends[n - 1].step, sends[n].step], message);
                 break;

@@ -1,4 +1,5 @@
-//! A help desk in this process: real HTTP in front of the fake that the simulator uses, and a memory of its own.
+//! A help desk in this process: real HTTP in front of the fake that the simulator uses, and a memory of its
+//! own.
 
 use super::io::Io;
 use super::journal::{Entry, Journal};

@@ -1,7 +1,7 @@
 //! The desk's memory: every request that may write, in a file, before the desk begins it.
 //!
-//! The desk is a pure state machine, so the same requests at the same times make the same desk again. Nothing is synced:
-//! it has to outlive this process, not the machine.
+//! The desk is a pure state machine, so the same requests at the same times make the same desk again. Nothing
+//! is synced: it has to outlive this process, not the machine.
 
 use destinations::Millis;
 use destinations::fake::http::HttpRequest;

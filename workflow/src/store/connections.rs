@@ -12,8 +12,8 @@ const STATEMENTS: usize = 48;
 type Open = Arc<dyn Fn(&str) -> rusqlite::Result<Connection> + Send + Sync>;
 type Keep = Arc<dyn Fn(&str, Connection) + Send + Sync>;
 
-/// A source of connections. A service opens one and closes it; a program that opens thousands of stores of one schema
-/// can keep connections with their prepared statements.
+/// A source of connections. A service opens one and closes it; a program that opens thousands of stores of
+/// one schema can keep connections with their prepared statements.
 #[derive(Clone)]
 pub struct Connections {
     open: Open,
@@ -26,8 +26,9 @@ impl Connections {
         Connections::new(open_file, |_, connection| drop(connection))
     }
 
-    /// Connections that come from `open` and go to `keep`, each with the store's path or URI. What `open` gives must have
-    /// been opened by [`open_file`] and be outside transactions; `keep` gets it in whatever state it is.
+    /// Connections that come from `open` and go to `keep`, each with the store's path or URI. What `open`
+    /// gives must have been opened by [`open_file`] and be outside transactions; `keep` gets it in whatever
+    /// state it is.
     pub fn new(
         open: impl Fn(&str) -> rusqlite::Result<Connection> + Send + Sync + 'static,
         keep: impl Fn(&str, Connection) + Send + Sync + 'static,

@@ -1,4 +1,5 @@
-//! Opening a store: settings that durability rests on, the schema, and the checkpoint before anything is believed.
+//! Opening a store: settings that durability rests on, the schema, and the checkpoint before anything is
+//! believed.
 
 use super::connections::Lent;
 use super::{StoreAt, StoreError};
@@ -108,10 +109,10 @@ fn number(db: &Connection, sql: &str) -> rusqlite::Result<i64> {
 
 /// Makes durable whatever can be read, so that nothing is built on what a power cut would take away.
 ///
-/// After a process died at the sync of its log, or after that sync failed, a commit can be visible that the disk does
-/// not hold. A checkpoint copies it to the database file; but the log on the disk may still end before it, and would
-/// be replayed over the newer pages. So the log is emptied too, and one real write makes that durable. Nothing that can
-/// be read here tells whether it is needed, so it is done at every start.
+/// After a process died at the sync of its log, or after that sync failed, a commit can be visible that the
+/// disk does not hold. A checkpoint copies it to the database file; but the log on the disk may still end
+/// before it, and would be replayed over the newer pages. So the log is emptied too, and one real write makes
+/// that durable. Nothing that can be read here tells whether it is needed, so it is done at every start.
 fn make_durable(db: &Connection) -> rusqlite::Result<()> {
     let busy: bool = db.prepare_cached("pragma wal_checkpoint(truncate)")?.query_row([], |row| row.get(0))?;
     if busy {

@@ -43,8 +43,9 @@ pub(super) fn accept(
     Ok(Accepted::Changed)
 }
 
-/// Whether a person was asked about a changed request whose delivery id is known: by a repeat of this very delivery, or
-/// by a case that is still open. Some sources name a delivery after its request, and bring the changed one under it.
+/// Whether a person was asked about a changed request whose delivery id is known: by a repeat of this very
+/// delivery, or by a case that is still open. Some sources name a delivery after its request, and bring the
+/// changed one under it.
 fn is_asked(
     tx: &Connection,
     delivery: &NewDelivery,
