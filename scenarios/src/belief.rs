@@ -107,7 +107,8 @@ fn waiting(op: &Operation, contents: &Contents) -> Waiting {
         return Waiting::Nothing;
     }
     if !op.state.is_exception() {
-        return Waiting::Engine;
+        // What is not open is not taken up after a start.
+        return if op.open { Waiting::Engine } else { Waiting::Nobody };
     }
     let case = contents.exceptions.iter().find(|case| case.operation == name);
     let alerted = |owner: &str| contents.alerts.iter().any(|(about, _, to)| about == name && to == owner);

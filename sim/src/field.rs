@@ -21,13 +21,15 @@ pub(crate) const SOURCE: &str = "source";
 /// The people who decide.
 pub(crate) const PEOPLE: &str = "people";
 
-/// The text of the panic that ends a run with too many steps.
+/// Why a run with too many steps ends.
 pub(crate) const STEP_LIMIT: &str = "the run took more steps than its limit";
 /// Microseconds that a disk sync takes at least; each takes up to as much again.
 const SYNC_MICROS: u64 = 200;
 
 /// What the supervisor hears.
 pub(crate) enum News {
+    /// The run has taken as many steps as it may.
+    Limit,
     /// The workflow's process is dead; it comes back after so many milliseconds.
     Down(u64),
     /// The process stands still for so many milliseconds.
@@ -171,7 +173,10 @@ impl Field {
     /// Adds an event to the history.
     pub(crate) fn event(&self, node: &'static str, kind: Kind, cause: Option<Step>) -> Step {
         let step = self.lock().history.add(now(), node, kind, cause);
-        assert!(step.0 <= self.steps_max, "{STEP_LIMIT}");
+        if step.0 == self.steps_max {
+            // Told, not thrown: a panic inside SQLite's calls would end the program.
+            let _ = self.news.send(News::Limit);
+        }
         step
     }
 
@@ -258,7 +263,7 @@ impl Field {
             }
             What::DiskFull(ms) => {
                 let mut state = self.lock();
-                (state.full_until, state.disk_failed) = (Nanos(now().0 + ms * 1_000_000), true);
+                state.full_until = Nanos(now().0 + ms * 1_000_000);
                 return Alive::Yes;
             }
             What::SyncError => {

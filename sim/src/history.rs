@@ -122,7 +122,7 @@ pub enum Kind {
         summary: String,
         /// The record that it names, if it names one.
         record: Option<String>,
-        /// For a look-up: no match, and no further page.
+        /// For a look-up: no match, and no further page. For a delivery: not the last word on it.
         empty: bool,
     },
     /// The caller gave up, or its connection broke.

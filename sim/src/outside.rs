@@ -26,6 +26,15 @@ struct Answered {
     body: serde_json::Value,
 }
 
+/// Whether an answer is the last word on a delivery: it is taken, or its refusal is recorded.
+fn is_settled(answer: &Answered) -> bool {
+    match answer.status {
+        200..=299 => true,
+        400 | 409 | 422 => answer.body["recorded"] == true,
+        _ => false,
+    }
+}
+
 /// Delivers until the workflow has answered for good: at least once, as real sources do.
 pub(crate) async fn deliver(
     field: Arc<Field>,
@@ -38,12 +47,7 @@ pub(crate) async fn deliver(
     loop {
         let exchange = field.name_exchange(Call::Deliver, &delivery.name);
         let answer = post(&field, SOURCE, &exchange, address, "/deliveries", &delivery.body).await;
-        let settled = answer.is_some_and(|answer| match answer.status {
-            200..=299 => true,
-            400 | 409 | 422 => answer.body["recorded"] == true,
-            _ => false,
-        });
-        if settled {
+        if answer.as_ref().is_some_and(is_settled) {
             open.fetch_sub(1, Ordering::Relaxed);
             return;
         }
@@ -101,7 +105,7 @@ async fn post(
                 status: answer.status,
                 summary: delivery.unwrap_or_default().to_owned(),
                 record: None,
-                empty: false,
+                empty: !is_settled(&answer),
             };
             field.event(from, kind, Some(sent));
             Some(answer)

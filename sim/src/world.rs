@@ -54,7 +54,6 @@ pub fn run_plan(scenario: &dyn Scenario, plan: &Plan, options: &Options) -> Run 
     let world = world.expect("the world stands before anything can fail");
     let end = match outcome {
         Ok(end) => end,
-        Err(panic) if panic.message.contains(STEP_LIMIT) => End::Limit(panic.message),
         Err(panic) if panic.is_ours => End::Harness(panic.to_string()),
         Err(panic) => End::Failed(panic.to_string()),
     };
@@ -304,6 +303,7 @@ impl Supervisor<'_> {
             tokio::select! {
                 biased;
                 news = self.news.recv() => match news.expect("the field keeps a sender") {
+                    News::Limit => return Some(End::Limit(STEP_LIMIT.into())),
                     News::Down(ms) => self.restart_after(ms).await,
                     News::Paused(ms) => {
                         tokio::time::sleep(Duration::from_millis(ms)).await;
@@ -337,7 +337,8 @@ impl Supervisor<'_> {
             if !state.up || state.boot != boot {
                 return None;
             }
-            if !state.disk_failed {
+            // A disk that failed excuses one exit.
+            if !std::mem::take(&mut state.disk_failed) {
                 return Some(End::Failed(format!("the workflow's process ended: {error}")));
             }
             state.up = false;

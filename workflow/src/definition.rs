@@ -74,6 +74,9 @@ pub enum InvalidRequest {
     /// It cannot even be named.
     #[error("`request.{0}` must be a non-empty text of at most 200 characters")]
     NoIdentity(String),
+    /// A number that programs read in different ways: two of them could count as one.
+    #[error("a number beyond 2^53 is not exact in JSON: send it as text")]
+    Inexact,
     /// A field that must be there is not.
     #[error("`request.{0}` is required and must not be empty")]
     Missing(String),
@@ -153,11 +156,19 @@ impl Definition {
                 "the contract carries its key in a directive, which this connector cannot write".into(),
             );
         }
+        if let Some(key) = &self.contract.dedup_key {
+            problems.extend(self.key_problem(key.carrier, &key.name));
+        }
         let wire_len = self.wire_key_sample().as_str().len();
         if let Some(max) = self.contract.dedup_key.as_ref().and_then(|key| key.max_len)
             && max < wire_len
         {
             problems.push(format!("the contract allows keys of {max} characters; ours have {wire_len}"));
+        }
+        if recovery.converge.as_ref().is_some_and(|converge| converge.overwrites_later_edits) {
+            let why =
+                "a resend by this contract overwrites later edits, and this connector does not read first";
+            problems.push(why.into());
         }
         if let Some(wanted) = self.min_guarantee
             && recovery.class() < wanted
@@ -169,6 +180,26 @@ impl Definition {
             ));
         }
         problems
+    }
+
+    /// What keeps a key of this name from being written.
+    fn key_problem(&self, carrier: Carrier, name: &str) -> Option<String> {
+        let plain = |name: &str| name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.~".contains(&b));
+        let taken = match carrier {
+            Carrier::Header => {
+                let valid = hyper::header::HeaderName::from_bytes(name.as_bytes()).is_ok();
+                let ours = ["host", "content-length", "content-type", "transfer-encoding", "if-none-match"];
+                !valid || ours.iter().any(|own| own.eq_ignore_ascii_case(name))
+            }
+            Carrier::Body => {
+                self.intent.iter().map(String::as_str).chain(["marker", "external_id"]).any(|n| n == name)
+            }
+            Carrier::Query => !plain(name) || name == "external_id",
+            Carrier::Directive => false,
+        };
+        taken.then(|| {
+            format!("the contract's key cannot be written as `{name}`: the name is invalid or taken")
+        })
     }
 
     fn wire_key_sample(&self) -> WireKey {
@@ -211,6 +242,9 @@ impl Workflow {
         let invalid = def.required.iter().find(|field| is_empty(intent.get(*field)));
         let event = if invalid.is_some() { Event::Invalid } else { Event::Valid };
         let state = next(State::Received, event).expect("what was received is valid or not");
+        if !intent.values().all(is_exact) {
+            return Err(InvalidRequest::Inexact);
+        }
         let fingerprint = Fingerprint::of(&Value::Object(intent.clone()))
             .map_err(|_| InvalidRequest::Missing(def.intent.join(", ")))?;
         let frozen = self.freeze(&key, &wire_key, intent);
@@ -230,7 +264,7 @@ impl Workflow {
         }
         let mut target = "/tickets".to_owned();
         let mut method = "POST";
-        match contract.converge.first().map(|converge| converge.kind) {
+        match self.recovery.converge.as_ref().map(|converge| converge.kind) {
             Some(ConvergeKind::ClientId | ConvergeKind::ConditionalCreate) => {
                 (method, target) = ("PUT", format!("/tickets/{wire}"));
                 headers.push(("if-none-match".into(), "*".into()));
@@ -250,6 +284,21 @@ impl Workflow {
             }
         }
         FrozenRequest { method: method.into(), target, headers, body: Value::Object(body).to_string() }
+    }
+}
+
+/// Whether every number in it means the same to every reader (RFC 7493 section 2.2).
+fn is_exact(value: &Value) -> bool {
+    const EXACT: u64 = 1 << 53;
+    match value {
+        Value::Number(number) if number.is_f64() => true,
+        Value::Number(number) => {
+            number.as_u64().is_some_and(|n| n <= EXACT)
+                || number.as_i64().is_some_and(|n| n.unsigned_abs() <= EXACT)
+        }
+        Value::Array(items) => items.iter().all(is_exact),
+        Value::Object(fields) => fields.values().all(is_exact),
+        _ => true,
     }
 }
 
@@ -319,6 +368,8 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_named() {
+        let inexact = read("desk_nothing", json!({"id": "R17", "title": [9_007_199_254_740_993_u64]}));
+        assert!(matches!(inexact, Err(InvalidRequest::Inexact)));
         let missing = read("desk_nothing", json!({"id": "R17", "title": " "})).expect("named");
         assert_eq!(missing.invalid, Some(InvalidRequest::Missing("title".into())));
         assert_eq!(missing.operation.state, State::Invalid);

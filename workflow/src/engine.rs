@@ -12,6 +12,7 @@ use crate::state::Event;
 use crate::store::{NewEvidence, Operation, Store, StoreAt, StoreError};
 use std::sync::{Arc, OnceLock};
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 /// What an engine needs to run.
 #[derive(Clone, Debug)]
@@ -92,15 +93,17 @@ impl Engine {
         Ok(())
     }
 
-    /// Works until the store fails. Runs as many operations at once as the policy says.
+    /// Works until the store fails. Runs as many operations at once as the policy says; when it is dropped, they stop.
     ///
     /// # Errors
-    /// When the store cannot say what is durable: start again, which reads it anew.
+    /// When the store cannot say what is durable, or a worker has panicked: start again, which reads it anew.
     pub async fn run(&self) -> Result<std::convert::Infallible, StoreError> {
-        for _ in 0..self.shared.workflow.definition.policy.workers {
-            let shared = self.shared.clone();
-            tokio::spawn(async move { shared.work().await });
-        }
+        let worker = || {
+            let guard = Guard(self.shared.clone());
+            tokio::spawn(async move { guard.0.work().await })
+        };
+        let workers = self.shared.workflow.definition.policy.workers;
+        let _workers = Workers((0..workers).map(|_| worker()).collect());
         let mut stopped = self.shared.stopped.subscribe();
         let failed = stopped.wait_for(Option::is_some).await.expect("the sender lives as long as `self`");
         Err(failed.clone().expect("it was waited for"))
@@ -109,6 +112,26 @@ impl Engine {
     /// The store's time.
     pub fn now(&self) -> Timestamp {
         self.shared.store.now()
+    }
+}
+
+/// Stops its tasks when it is dropped.
+struct Workers(Vec<JoinHandle<()>>);
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        self.0.iter().for_each(JoinHandle::abort);
+    }
+}
+
+/// Stops the engine when the worker that holds it panics: an operation in its hands would be forgotten.
+struct Guard(Arc<Shared>);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.stop(&StoreError::Unusable("a worker panicked; start again".into()));
+        }
     }
 }
 
@@ -175,6 +198,15 @@ impl Shared {
                 (self.setup.store.mutant, now),
             );
             let state = match step {
+                // A send that is in nobody's hands was left by a worker that met a failing store.
+                Next::Nothing if known.operation.state.recovered() != known.operation.state => {
+                    let evidence = NewEvidence {
+                        class: "unknown",
+                        source: "recovery".into(),
+                        detail: "the send was left without evidence".into(),
+                    };
+                    self.record(known, Event::Unknown, evidence, None).await?
+                }
                 Next::Nothing => return Ok(None),
                 Next::Wait(due) => return Ok(Some(due)),
                 Next::Send(licence) => self.send(known, licence).await?,

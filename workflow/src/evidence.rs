@@ -129,28 +129,35 @@ pub enum Ownership {
     Ours,
     /// It carries no reference at all, and its content is what we asked for.
     UnclaimedSame,
+    /// It carries no reference at all, and does not show all that we asked for.
+    Unclaimed,
     /// It is something else.
     NotOurs(&'static str),
 }
 
+/// The fields that say whose a record is.
+const CLAIMS: [&str; 2] = ["external_id", "marker"];
+
 /// Compares a record with the body that an operation sends.
 pub fn ownership(record: &Record, sent: &Value) -> Ownership {
-    let claim = ["external_id", "marker"]
+    let claim = CLAIMS
         .into_iter()
         .filter_map(|field| Some((record.fields.get(field)?.as_str()?, sent.get(field)?.as_str()?)))
         .collect::<Vec<_>>();
     if claim.iter().any(|(theirs, ours)| theirs != ours) {
         return Ownership::NotOurs("it carries another operation's reference");
     }
-    let differs = sent
-        .as_object()
-        .into_iter()
-        .flatten()
-        .any(|(name, value)| record.fields.get(name).is_some_and(|theirs| theirs != value));
-    match (differs, claim.is_empty()) {
-        (true, _) => Ownership::NotOurs("its content differs from what was asked for"),
-        (false, true) => Ownership::UnclaimedSame,
-        (false, false) => Ownership::Ours,
+    let content =
+        || sent.as_object().into_iter().flatten().filter(|(name, _)| !CLAIMS.contains(&name.as_str()));
+    let shown = |name: &str| record.fields.get(name);
+    if content().any(|(name, value)| shown(name).is_some_and(|theirs| theirs != value)) {
+        return Ownership::NotOurs("its content differs from what was asked for");
+    }
+    let whole = content().all(|(name, _)| shown(name).is_some());
+    match (claim.is_empty(), whole) {
+        (false, _) => Ownership::Ours,
+        (true, true) => Ownership::UnclaimedSame,
+        (true, false) => Ownership::Unclaimed,
     }
 }
 
@@ -229,6 +236,7 @@ mod tests {
         assert_eq!(ownership(&ours, &sent), Ownership::Ours);
         let bare = record(json!({"id": "T1", "title": "Access"}));
         assert_eq!(ownership(&bare, &sent), Ownership::UnclaimedSame);
+        assert_eq!(ownership(&record(json!({"id": "T1"})), &sent), Ownership::Unclaimed);
         let claimed = record(json!({"id": "T1", "title": "Access", "external_id": "wf1-b"}));
         assert!(matches!(ownership(&claimed, &sent), Ownership::NotOurs(_)));
         let other = record(json!({"id": "T1", "title": "Printer", "external_id": "wf1-a"}));

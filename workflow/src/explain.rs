@@ -120,6 +120,11 @@ fn facts_of(operation: &Operation) -> String {
 pub(crate) const CHANGED: &str = "The same request arrived again with another meaning. The operation goes on \
     with its first meaning; nothing was sent for the new one.";
 
+/// What is known when a request that was rejected comes again with another meaning.
+pub(crate) const CHANGED_AFTER_REJECTION: &str = "The same request arrived again with another meaning. The first one \
+    was rejected and nothing was sent; nothing is sent for the new one either. If it is a correction, it has to be \
+    delivered under a request id of its own.";
+
 /// What is known when a case is opened.
 pub(crate) fn facts(operation: &Operation, reason: Reason) -> String {
     let why = match reason {

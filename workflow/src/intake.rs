@@ -115,8 +115,16 @@ impl Engine {
             let why = format!("the content type must be application/json, not {essence:?}");
             return Err(refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, why));
         }
-        let limit = self.shared.workflow.definition.policy.body_limit;
-        let mut body = request.into_body();
+        let policy = &self.shared.workflow.definition.policy;
+        let patience = policy.body_timeout;
+        let body = self.read_body(request.into_body(), policy.body_limit);
+        tokio::time::timeout(patience, body).await.unwrap_or_else(|_| {
+            let why = format!("the body did not come within {}", humantime::format_duration(patience));
+            Err(refusal(StatusCode::REQUEST_TIMEOUT, why))
+        })
+    }
+
+    async fn read_body(&self, mut body: Incoming, limit: usize) -> Result<Bytes, Answer> {
         let mut bytes = BytesMut::new();
         while let Some(frame) = body.frame().await {
             let frame =
@@ -211,8 +219,10 @@ impl Engine {
         let decision: PostedDecision = serde_json::from_slice(body)
             .map_err(|e| refusal(StatusCode::BAD_REQUEST, format!("the decision is unreadable: {e}")))?;
         let verdict = match (action, decision.external_ref) {
-            ("confirm_found", Some(external_ref)) => Verdict::ConfirmFound { external_ref },
-            ("confirm_found", None) => {
+            ("confirm_found", Some(external_ref)) if !external_ref.trim().is_empty() => {
+                Verdict::ConfirmFound { external_ref }
+            }
+            ("confirm_found", _) => {
                 return Err(refusal(
                     StatusCode::BAD_REQUEST,
                     "`ref` must name the record that was found".into(),
@@ -221,6 +231,10 @@ impl Engine {
             _ => Verdict::Reject { accept_risk: decision.accept_risk },
         };
         let decider = Decider { by: decision.by, reason: decision.reason, version: decision.version };
+        if matches!(verdict, Verdict::Reject { .. }) && decider.version.is_none() {
+            let why = "`version` must be given: it says which state of the operation is rejected";
+            return Err(refusal(StatusCode::BAD_REQUEST, why.into()));
+        }
         match self.decide(key, verdict, decider).await {
             Ok(()) => Ok((StatusCode::OK, json!({"operation": key, "decision": action}))),
             Err(error) => {

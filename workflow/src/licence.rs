@@ -134,7 +134,7 @@ pub enum Next {
 /// Chooses the next step: pure, total, and the only source of licences.
 pub fn next_step(facts: &Facts, recovery: &Recovery, policy: &Policy, now: Timestamp) -> Next {
     match facts.state {
-        State::Received | State::Ready => send(LicenceGround::First),
+        State::Ready => send(LicenceGround::First),
         State::Backoff if facts.sends >= policy.max_sends => Next::Person(Reason::RetriesExhausted),
         State::Backoff if now < facts.not_before => Next::Wait(facts.not_before),
         State::Backoff => send(LicenceGround::Disproved),
@@ -193,6 +193,14 @@ fn in_doubt(facts: &Facts, recovery: &Recovery, policy: &Policy, now: Timestamp)
         let ready = facts.last_possible_send.map_or(now, |at| at.after(replay.wait_between));
         return key_guard(facts, recovery, now)
             .unwrap_or(Next::Wait(ready.max(now.after(policy.first_pause))));
+    }
+    if let Some(converge) = &recovery.converge
+        && in_budget
+        && doubt.first_intent_age < converge.safe_for
+        && doubt.last_send_age < converge.wait_between
+    {
+        let ready = facts.last_possible_send.map_or(now, |at| at.after(converge.wait_between));
+        return Next::Wait(ready);
     }
     let reason = match (&recovery.replay, in_budget) {
         (_, false) => Reason::RetriesExhausted,

@@ -84,7 +84,7 @@ impl Engine {
     /// # Errors
     /// When the store cannot be read.
     pub async fn explain(&self, key: &OperationKey) -> Result<Option<Explanation>, StoreError> {
-        let dossier = self.shared.people()?.dossier(key.clone()).await?;
+        let dossier = self.shared.asked(async { self.shared.people()?.dossier(key.clone()).await }).await?;
         Ok(dossier.map(|dossier| explain(dossier, &self.shared.workflow, self.now())))
     }
 
@@ -93,7 +93,7 @@ impl Engine {
     /// # Errors
     /// When the store cannot be read.
     pub async fn exceptions(&self) -> Result<Vec<Exception>, StoreError> {
-        self.shared.people()?.exceptions(LISTED).await
+        self.shared.asked(async { self.shared.people()?.exceptions(LISTED).await }).await
     }
 
     /// Takes a person's decision.
@@ -111,6 +111,19 @@ impl Engine {
                 return Err(DecisionError::Unsigned(field));
             }
         }
+        let decided = self.take(key, verdict, decider).await;
+        if let Err(DecisionError::Store(error)) = &decided {
+            self.shared.stop(error);
+        }
+        decided
+    }
+
+    async fn take(
+        &self,
+        key: &OperationKey,
+        verdict: Verdict,
+        decider: Decider,
+    ) -> Result<(), DecisionError> {
         let store = self.shared.people()?;
         let found = store.dossier(key.clone()).await?;
         let dossier = found.ok_or_else(|| DecisionError::NoOperation(key.to_string()))?;
@@ -118,16 +131,11 @@ impl Engine {
         if let Some(seen) = decider.version.filter(|seen| *seen != version) {
             return Err(DecisionError::Stale { seen, version, state: state.as_str() });
         }
+        let on_change = !state.is_exception();
         let (state, action, external_ref) = self.shared.judge(&dossier, verdict).await?;
-        let decision = Decision {
-            key: key.clone(),
-            version,
-            state,
-            action,
-            by: decider.by,
-            reason: decider.reason,
-            external_ref,
-        };
+        let Decider { by, reason, .. } = decider;
+        let decision =
+            Decision { key: key.clone(), version, state, action, by, reason, external_ref, on_change };
         match store.decide(decision).await? {
             Written::Done => Ok(()),
             Written::RefTaken => {
@@ -145,6 +153,15 @@ impl Engine {
 type Judged = (crate::state::State, &'static str, Option<String>);
 
 impl Shared {
+    /// Passes an answer of the second connection on; what stops the store stops the engine.
+    async fn asked<T>(&self, answer: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+        let answer = answer.await;
+        if let Err(error) = &answer {
+            self.stop(error);
+        }
+        answer
+    }
+
     async fn judge(&self, dossier: &Dossier, verdict: Verdict) -> Result<Judged, DecisionError> {
         let operation = &dossier.operation;
         let nothing = || DecisionError::NothingToDecide {
@@ -190,6 +207,9 @@ impl Shared {
         let sent = serde_json::from_str(&dossier.operation.frozen.body).unwrap_or_default();
         match ownership(&record, &sent) {
             Ownership::Ours | Ownership::UnclaimedSame => Ok(()),
+            Ownership::Unclaimed => {
+                Err(not_found(format!("{id} does not show what this operation asked for")))
+            }
             Ownership::NotOurs(why) => {
                 Err(not_found(format!("{id} is not the record of this operation: {why}")))
             }

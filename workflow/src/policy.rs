@@ -19,6 +19,8 @@ pub struct Policy {
     pub workers: usize,
     /// Bytes of a request's body at the intake. 64 KiB.
     pub body_limit: usize,
+    /// From a request's head to the end of its body. 30 s.
+    pub body_timeout: Duration,
     /// Connections that the intake serves at one time; further ones wait to be accepted. 512.
     pub max_connections: usize,
     /// Operations that have not ended; beyond them the intake answers 503. 100,000.
@@ -39,6 +41,7 @@ impl Default for Policy {
             longest_pause: Duration::from_secs(300),
             workers: 4,
             body_limit: 64 * 1024,
+            body_timeout: Duration::from_secs(30),
             max_connections: 512,
             max_open: 100_000,
             max_pages: 50,

@@ -12,7 +12,7 @@ use crate::store::{Finding, Intent, NewEvidence, NewException, Operation, StoreE
 use destinations::contract::LookupBy;
 use serde_json::Value;
 
-/// How often a write is repeated that met another writer, or a store that was busy or full for a while.
+/// How often a write is repeated that met another writer.
 const TRIES: u32 = 100;
 
 /// What became known by a step.
@@ -109,7 +109,10 @@ impl Shared {
                 Ownership::NotOurs(why) => {
                     Learnt::new(Event::Conflict, "conflict", format!("{}: {why}", record.id))
                 }
-                Ownership::Ours | Ownership::UnclaimedSame => Learnt::confirmed(&record, "was created"),
+                // The answer to our own create need not repeat what we sent.
+                Ownership::Ours | Ownership::UnclaimedSame | Ownership::Unclaimed => {
+                    Learnt::confirmed(&record, "was created")
+                }
             },
             Proof::CreatedWithoutRef => Learnt::new(
                 Event::ConfirmedWithoutRef,
@@ -133,7 +136,7 @@ impl Shared {
         let patience = self.workflow.definition.policy.send_timeout;
         let found = match &id {
             Some(id) => self.connector.fetch(id, patience).await,
-            None => match self.look_up(operation.wire_key.as_str()).await {
+            None => match self.look_up(&self.lookup_value(operation)).await {
                 Some(LookupReport::Complete { mut matches, .. }) if matches.len() == 1 => Ok(matches.pop()),
                 Some(LookupReport::Incomplete(why)) => Err(why),
                 _ => Err("the conflict names no record and a look-up does not find one".into()),
@@ -142,7 +145,7 @@ impl Shared {
         match found {
             Ok(Some(record)) => match ownership(&record, sent) {
                 Ownership::Ours => Learnt::confirmed(&record, "exists with our reference"),
-                Ownership::UnclaimedSame => Learnt::new(
+                Ownership::UnclaimedSame | Ownership::Unclaimed => Learnt::new(
                     Event::Conflict,
                     "conflict",
                     format!("{}: it carries no reference", record.id),
@@ -167,21 +170,28 @@ impl Shared {
         Some(self.connector.find(rule.by.parameter(), value, patience).await)
     }
 
+    /// What the contract's look-up is asked for.
+    fn lookup_value(&self, operation: &Operation) -> String {
+        let by = self.workflow.recovery.lookup.as_ref().map(|rule| rule.by);
+        let value = if by == Some(LookupBy::MarkerText) {
+            operation.key.as_str()
+        } else {
+            operation.wire_key.as_str()
+        };
+        value.to_owned()
+    }
+
     /// T4: looks the operation up, with a control where a miss could decide.
     pub(crate) async fn look(&self, known: Known) -> Result<State, StoreError> {
         let operation = &known.operation;
         let rule =
             self.workflow.recovery.lookup.as_ref().expect("a look is planned only where there is a way");
-        let value = if rule.by == LookupBy::MarkerText {
-            operation.key.as_str()
-        } else {
-            operation.wire_key.as_str()
-        };
+        let value = self.lookup_value(operation);
         let could_decide = rule
             .decides_after
             .zip(operation.last_possible_send)
             .is_some_and(|(bound, sent)| self.store.now() >= sent.after(bound));
-        let report = self.look_up(value).await.expect("there is a way");
+        let report = self.look_up(&value).await.expect("there is a way");
         let learnt = match report {
             LookupReport::Complete { matches, .. } if matches.is_empty() => {
                 self.learn_from_miss(could_decide).await?
@@ -226,7 +236,7 @@ impl Shared {
         if let Some(sentinel) = &self.workflow.definition.sentinel {
             return Ok(Some(sentinel.clone()));
         }
-        Ok(self.store.last_confirmed().await?.map(|op| op.wire_key.as_str().to_owned()))
+        Ok(self.store.last_confirmed().await?.map(|op| self.lookup_value(&op)))
     }
 
     /// Records that a trusted negative is accepted: from here on it may be sent as if it never had been.
@@ -268,7 +278,8 @@ impl Shared {
         mut external_ref: Option<String>,
         mut reason: Option<Reason>,
     ) -> Result<State, StoreError> {
-        for _ in 0..TRIES {
+        let mut stale = 0;
+        while stale < TRIES {
             let Ok(state) = next(known.operation.state, event) else {
                 // Somebody has ended it meanwhile; what was learnt is logged, and nothing is rewritten.
                 let (operation, class) = (&known.operation.key, evidence.class);
@@ -276,25 +287,35 @@ impl Shared {
                 return Ok(known.operation.state);
             };
             let finding = self.finding(&known.operation, state, &evidence, external_ref.clone(), reason);
-            match self.store.find(finding).await {
+            let key = known.operation.key.clone();
+            let failed = match self.store.find(finding).await {
                 Ok(Written::Done) => return Ok(state),
                 Ok(Written::RefTaken) => {
                     (event, external_ref, reason) = (Event::Conflict, None, Some(Reason::Conflict));
+                    stale += 1;
+                    continue;
                 }
-                Ok(Written::Stale) => {
-                    let Some(dossier) = self.store.dossier(known.operation.key.clone()).await? else {
-                        return Ok(state);
-                    };
-                    known = Known::from(dossier);
-                }
-                Err(StoreError::Transient(why)) => {
+                Ok(Written::Stale) => match self.store.load(key).await {
+                    Ok(Some(dossier)) => {
+                        known = Known::from(dossier);
+                        stale += 1;
+                        continue;
+                    }
+                    Ok(None) => return Ok(state),
+                    Err(error) => error,
+                },
+                Err(error) => error,
+            };
+            match failed {
+                // However long it takes: nobody else knows what was learnt.
+                StoreError::Transient(why) => {
                     tracing::warn!(%why, "evidence is kept in memory until the store takes it");
                     tokio::time::sleep(self.workflow.definition.policy.first_pause).await;
                 }
-                Err(error) => return Err(error),
+                error => return Err(error),
             }
         }
-        Err(StoreError::Unknown("evidence could not be written for too long".into()))
+        Err(StoreError::Unknown("other writers kept evidence from being written".into()))
     }
 
     fn finding(
@@ -356,7 +377,12 @@ fn learn_from_matches(matches: &[Record], operation: &Operation) -> Learnt {
         );
     };
     match ownership(record, &sent) {
-        Ownership::Ours | Ownership::UnclaimedSame => Learnt::confirmed(record, "was found"),
+        Ownership::Ours => Learnt::confirmed(record, "was found"),
+        Ownership::UnclaimedSame | Ownership::Unclaimed => Learnt::new(
+            Event::Conflict,
+            "conflict",
+            format!("{}: it carries no reference of ours", record.id),
+        ),
         Ownership::NotOurs(why) => Learnt::new(Event::Conflict, "conflict", format!("{}: {why}", record.id)),
     }
 }

@@ -81,6 +81,7 @@ impl NewOperation {
             last_possible_send: None,
             not_before: Timestamp(0),
             external_ref: None,
+            open: !self.state.is_terminal(),
         }
     }
 }
@@ -128,6 +129,8 @@ pub struct Operation {
     pub not_before: Timestamp,
     /// The destination's record.
     pub external_ref: Option<String>,
+    /// Whether the engine takes it up after a start.
+    pub open: bool,
 }
 
 /// An intent to send: durable before the first byte.
@@ -246,6 +249,8 @@ pub struct Decision {
     pub reason: String,
     /// The record that they point to.
     pub external_ref: Option<String>,
+    /// Whether it is about a changed request beside the operation, and not about the operation itself.
+    pub on_change: bool,
 }
 
 /// Whether a write found the version that it named.

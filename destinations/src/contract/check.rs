@@ -74,6 +74,12 @@ fn about_a_key(key: &DedupKey) -> Vec<Rule> {
             "name the header, field or parameter",
         ),
         (
+            key.max_len.is_some_and(|len| len > 65_536),
+            "max_len",
+            "no key has more than 65,536 characters".to_owned(),
+            "leave it out where unknown",
+        ),
+        (
             key.max_len == Some(0),
             "max_len",
             "no key has 0 characters".to_owned(),

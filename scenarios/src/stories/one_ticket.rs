@@ -21,7 +21,7 @@ pub const SCENARIO: Access = Access {
     contracts: EVERY,
     workload: plan,
     faults,
-    storms: true,
+    storms: false,
     goals: &[
         Goal {
             name: "recovered after a crash between intent and evidence",

@@ -17,6 +17,9 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// Threads that are of any use: each holds a run, and a run uses one core.
+const JOBS_MAX: usize = 256;
+
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// A failure's example, run again.
@@ -97,7 +100,7 @@ fn request(cx: &Context<'_>, args: &ExploreArgs) -> Result<Request, CliError> {
         chosen,
         seeds,
         shard: args.shard,
-        jobs: args.jobs.unwrap_or_else(cores).get(),
+        jobs: args.jobs.unwrap_or_else(cores).get().min(JOBS_MAX),
         mutant: args.mutant.clone(),
         kinds: choose::kinds(args.faults.as_deref())?,
         steps_max: args.steps_max.get(),

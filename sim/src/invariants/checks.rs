@@ -44,7 +44,8 @@ pub(super) fn no_panic(court: &Court<'_>) -> Finding {
 pub(super) fn intent_first(court: &Court<'_>) -> Finding {
     let mut finding = Finding::default();
     for (operation, sends) in &court.facts.sends {
-        let missing = court.lasting.iter().find_map(|believed| {
+        // What a living process has in memory only is no loss yet: a crash is.
+        let missing = court.lasting.iter().filter(|believed| believed.crashed).find_map(|believed| {
             let attempts = believed.operations.get(operation).map_or(&[][..], |op| &op.attempts);
             let mut counted: Vec<_> = attempts.iter().collect();
             sends.iter().filter(|send| send.step <= believed.step).find(|send| {
@@ -65,16 +66,24 @@ pub(super) fn intent_first(court: &Court<'_>) -> Finding {
 
 pub(super) fn delivery_kept(court: &Court<'_>) -> Finding {
     let mut finding = Finding::default();
+    let deliveries = &court.run.plan.workload.deliveries;
+    let asked: BTreeMap<&str, &str> =
+        deliveries.iter().map(|delivery| (delivery.name.as_str(), delivery.operation.as_str())).collect();
     for (name, acknowledged) in &court.facts.acknowledged {
         finding.looked();
-        let lost = court
-            .lasting
-            .iter()
-            .find(|believed| *acknowledged <= believed.step && !believed.deliveries.contains(name));
-        if lost.is_some() {
+        let later = court.lasting.iter().filter(|believed| *acknowledged <= believed.step);
+        let crashed = later.clone().filter(|believed| believed.crashed);
+        if crashed.clone().any(|believed| !believed.deliveries.contains_key(name)) {
             let message = format!(
                 "Delivery {name} was acknowledged, and what survived on the disk does not know of it."
             );
+            finding.violated(DELIVERY_KEPT, name, vec![*acknowledged], message);
+            continue;
+        }
+        let strays = |mapped: &&str| asked.get(name) != Some(mapped);
+        let stray = later.filter_map(|believed| *believed.deliveries.get(name)?).find(strays);
+        if let Some(stray) = stray {
+            let message = format!("Delivery {name} is recorded for {stray}, which it does not ask for.");
             finding.violated(DELIVERY_KEPT, name, vec![*acknowledged], message);
         }
     }
@@ -319,18 +328,26 @@ fn decided(run: &Run, operation: &str) -> bool {
 
 pub(super) fn budget_survives(court: &Court<'_>) -> Finding {
     let mut finding = Finding::default();
+    let budget = court.max_sends as usize;
+    // A refused connection is no send on the wire, and counts all the same.
+    for believed in &court.lasting {
+        for (operation, op) in &believed.operations {
+            finding.looked();
+            if op.attempts.len() > budget {
+                let message =
+                    format!("{operation} counts {} sends; its budget is {budget}.", op.attempts.len());
+                finding.violated(BUDGET_SURVIVES, operation, last_step(court.run), message);
+                return finding;
+            }
+        }
+    }
     for (operation, sends) in &court.facts.sends {
         finding.looked();
-        let counted = court.finally(operation).map(|op| op.attempts.len());
-        let blame = || sends.last().map(|send| send.step).into_iter().collect();
-        if sends.len() > court.max_sends as usize {
-            let message =
-                format!("{operation} was sent {} times; its budget is {}.", sends.len(), court.max_sends);
-            finding.violated(BUDGET_SURVIVES, operation, blame(), message);
-        } else if counted.is_some_and(|counted| counted < sends.len()) {
-            let message =
-                format!("{operation} was sent {} times and counts {}.", sends.len(), counted.unwrap_or(0));
-            finding.violated(BUDGET_SURVIVES, operation, blame(), message);
+        let counted = court.finally(operation).map_or(0, |op| op.attempts.len());
+        if counted < sends.len() {
+            let message = format!("{operation} was sent {} times and counts {counted}.", sends.len());
+            let blame = sends.last().map(|send| send.step).into_iter().collect();
+            finding.violated(BUDGET_SURVIVES, operation, blame, message);
         }
     }
     finding
@@ -372,7 +389,7 @@ pub(super) fn converges(court: &Court<'_>) -> Finding {
         let standing = belief.map(|op| op.standing);
         let owned = belief.is_some_and(|op| op.waiting.is_owned());
         let completed = standing == Some(Standing::Completed);
-        let rejected = matches!(standing, None | Some(Standing::Rejected));
+        let rejected = standing == Some(Standing::Rejected);
         let risk = belief.is_some_and(|op| op.basis == Basis::AcceptedRisk);
         let expect = if as_planned { ask.expect } else { at_least(ask.expect) };
         let good = match expect {

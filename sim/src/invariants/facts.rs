@@ -1,10 +1,10 @@
 //! What the wire showed, put in order by operation.
 
-use crate::belief::{Belief, BelievedOperation};
+use crate::belief::BelievedOperation;
 use crate::fault::{Call, ExchangeName};
 use crate::history::{Kind, Nanos, Step};
-use crate::run::{Moment, Run};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::run::{BeliefAt, Moment, Run};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// One create that left the workflow, and what was heard of it.
@@ -109,7 +109,8 @@ impl<'a> Facts<'a> {
                 }
             }
             Call::Find if status == 200 => self.looks.push(Look { about, step, sent, heard, empty }),
-            Call::Deliver if (200..300).contains(&status) => self.acknowledged.push((about, step)),
+            // Taken, or refused on record: the source will not deliver it again.
+            Call::Deliver if !empty => self.acknowledged.push((about, step)),
             _ => {}
         }
         if let Some(record) = record {
@@ -129,16 +130,22 @@ impl<'a> Facts<'a> {
 /// A belief, to be looked into by name.
 pub(super) struct Believed<'a> {
     pub(super) step: Step,
+    /// Whether it was read from what a crash left, and not from a living process.
+    pub(super) crashed: bool,
     pub(super) operations: BTreeMap<&'a str, &'a BelievedOperation>,
-    pub(super) deliveries: BTreeSet<&'a str>,
+    pub(super) deliveries: BTreeMap<&'a str, Option<&'a str>>,
 }
 
 impl<'a> Believed<'a> {
-    fn of(step: Step, belief: &'a Belief) -> Believed<'a> {
+    fn of(at: &'a BeliefAt) -> Believed<'a> {
+        let belief = &at.belief;
         Believed {
-            step,
+            step: at.step,
+            crashed: at.moment == Moment::Crash,
             operations: belief.operations.iter().map(|op| (op.name.as_str(), op)).collect(),
-            deliveries: belief.deliveries.iter().map(|delivery| delivery.id.as_str()).collect(),
+            deliveries: (belief.deliveries.iter())
+                .map(|delivery| (delivery.id.as_str(), delivery.operation.as_deref()))
+                .collect(),
         }
     }
 }
@@ -146,7 +153,7 @@ impl<'a> Believed<'a> {
 /// The beliefs that count: what a crash left, and what stands after the storm and at the end.
 pub(super) fn lasting(run: &Run) -> Vec<Believed<'_>> {
     let lasting = run.beliefs.iter().filter(|at| at.moment != Moment::Storm);
-    lasting.map(|at| Believed::of(at.step, &at.belief)).collect()
+    lasting.map(Believed::of).collect()
 }
 
 pub(super) fn between(later: Nanos, earlier: Nanos) -> Duration {

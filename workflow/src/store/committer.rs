@@ -5,6 +5,7 @@ use super::connections::Lent;
 use super::open::{Opened, classify};
 use crate::clock::{Clock, Timestamp};
 use rusqlite::{Connection, ErrorCode};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -117,42 +118,39 @@ async fn commit_groups(
         {
             group.push(job);
         }
+        let mut groups = VecDeque::from([group]);
         let mut tries = 0;
-        loop {
+        while let Some(group) = groups.pop_front() {
             let now = store_time(&clock, &high_water);
-            let (back, mut rest, outcome) = on_blocking_thread(connection, group, now).await;
+            let (back, group, outcome) = on_blocking_thread(connection, group, now).await;
             connection = back;
             match outcome {
-                Ok(()) => {
-                    rest.into_iter().for_each(|job| job.done(Ok(())));
-                    break;
-                }
+                Ok(()) => answer(group, &Ok(())),
                 Err(Failure::Busy) if tries < BUSY_TRIES => {
                     tries += 1;
-                    group = rest;
+                    groups.push_front(group);
                     tokio::time::sleep(BUSY_PAUSE).await;
                 }
                 // One call's failure must not fail its neighbours: each runs alone.
-                Err(Failure::Error(StoreError::Transient(_))) if rest.len() > 1 => {
-                    let others = rest.split_off(1);
-                    let (back, alone, outcome) = on_blocking_thread(connection, rest, now).await;
-                    connection = back;
-                    let answer = outcome.map_err(Failure::into_error);
-                    alone.into_iter().for_each(|job| job.done(answer.clone()));
-                    group = others;
+                Err(Failure::Error(StoreError::Transient(_))) if group.len() > 1 => {
+                    groups.extend(group.into_iter().map(|job| vec![job]));
                 }
                 Err(failure) => {
                     let error = failure.into_error();
-                    rest.into_iter().for_each(|job| job.done(Err(error.clone())));
+                    answer(group, &Err(error.clone()));
                     if !matches!(error, StoreError::Transient(_)) {
                         // What is durable is not known any more: only a fresh start can tell.
+                        groups.into_iter().for_each(|group| answer(group, &Err(error.clone())));
                         return;
                     }
-                    break;
                 }
             }
         }
     }
+}
+
+fn answer(group: Group, outcome: &Result<(), StoreError>) {
+    group.into_iter().for_each(|job| job.done(outcome.clone()));
 }
 
 /// Why a group was not committed.

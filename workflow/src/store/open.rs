@@ -16,7 +16,7 @@ const SCHEMA: &str = "
 create table meta(id integer primary key check(id = 1), high_water integer not null) strict;
 insert into meta values(1, 0);
 create table delivery(source text not null, delivery_id text not null, operation text, outcome text not null,
-  digest text not null, received integer not null, primary key(source, delivery_id)) strict, without rowid;
+  digest text not null, received integer not null, primary key(source, delivery_id, digest)) strict, without rowid;
 create table operation(key text primary key, state text not null, wire_key text not null, fingerprint text not null,
   frozen text not null, generation integer not null, version integer not null, sends integer not null,
   checks integer not null, first_intent integer, last_possible_send integer, not_before integer not null,
@@ -87,6 +87,11 @@ fn prepare(db: &Connection, at: &StoreAt, beside: Beside) -> Result<Timestamp, O
     }
     let version = number(db, "pragma user_version")?;
     match version {
+        0 if beside == Beside::Another => {
+            let why = "the store file is gone or was replaced while it was in use\n  \
+                       help: stop, put the file back, and start again";
+            return Err(OpenError::Refused(why.into()));
+        }
         0 => create(db, &at.clock)?,
         SCHEMA_VERSION => check_ours(db)?,
         newer => {
@@ -169,6 +174,10 @@ fn classify_open(path: &str, error: rusqlite::Error) -> StoreError {
 /// What a failed statement means: `committing` when it was the commit itself.
 pub(super) fn classify(error: &rusqlite::Error, committing: bool) -> StoreError {
     let text = error.to_string();
+    if matches!(error, rusqlite::Error::FromSqlConversionFailure(..) | rusqlite::Error::InvalidColumnType(..))
+    {
+        return StoreError::Corrupt(text);
+    }
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreError::Corrupt(text),
         // A full disk is met by a write, and the transaction is rolled back.

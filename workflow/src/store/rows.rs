@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row};
 
 const OPERATION: &str =
     "select key, state, wire_key, fingerprint, frozen, generation, version, sends, checks,
-  first_intent, last_possible_send, not_before, external_ref from operation";
+  first_intent, last_possible_send, not_before, external_ref, open from operation";
 
 const EXCEPTION: &str =
     "select e.id, e.operation, e.reason, e.owner, e.deadline, e.escalate_to, e.opened, e.facts,
@@ -46,6 +46,7 @@ fn operation(row: &Row<'_>) -> rusqlite::Result<Operation> {
         last_possible_send: time_at(row, 10)?,
         not_before: Timestamp(row.get(11)?),
         external_ref: row.get(12)?,
+        open: row.get(13)?,
     })
 }
 

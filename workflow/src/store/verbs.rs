@@ -2,7 +2,10 @@
 
 use super::{Accepted, Decision, Finding, Intent, NewDelivery, NewException, NewOperation, Written, rows};
 use crate::clock::Timestamp;
+use crate::explain::CHANGED_AFTER_REJECTION;
+use crate::licence::Reason;
 use crate::operation::OperationKey;
+use crate::state::State;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 pub(super) fn accept(
@@ -37,30 +40,29 @@ pub(super) fn accept(
         record(tx, now, delivery, Some(key), "same")?;
         return Ok(Accepted::Same { state });
     }
-    if record(tx, now, delivery, Some(key), "changed")? || !is_asked(tx, delivery, key, on_change)? {
-        open_exception(tx, now, &operation.key, on_change)?;
+    let fresh = record(tx, now, delivery, Some(key), "changed")?;
+    if fresh && !is_asked(tx, key)? {
+        // Who decides on what they saw before must not decide on this too.
+        tx.prepare_cached("update operation set version = version + 1 where key = ?1")?.execute([key])?;
+        let facts = if state == State::Invalid { CHANGED_AFTER_REJECTION } else { &on_change.facts };
+        open_exception(
+            tx,
+            now,
+            &operation.key,
+            &NewException { facts: facts.to_owned(), ..on_change.clone() },
+        )?;
     }
     Ok(Accepted::Changed)
 }
 
-/// Whether a person was asked about a changed request whose delivery id is known: by a repeat of this very
-/// delivery, or by a case that is still open. Some sources name a delivery after its request, and bring the
-/// changed one under it.
-fn is_asked(
-    tx: &Connection,
-    delivery: &NewDelivery,
-    key: &str,
-    on_change: &NewException,
-) -> rusqlite::Result<bool> {
-    let sql = "select outcome = 'changed' and digest = ?3
-                 or exists(select 1 from exception where operation = ?4 and reason = ?5 and closed is null)
-               from delivery where source = ?1 and delivery_id = ?2";
-    let values =
-        params![delivery.source, delivery.delivery_id, delivery.digest, key, on_change.reason.code()];
-    tx.prepare_cached(sql)?.query_row(values, |row| row.get(0))
+/// Whether a person has an open question about a changed request already.
+fn is_asked(tx: &Connection, key: &str) -> rusqlite::Result<bool> {
+    let sql =
+        "select exists(select 1 from exception where operation = ?1 and reason = ?2 and closed is null)";
+    tx.prepare_cached(sql)?.query_row([key, Reason::ChangedRequest.code()], |row| row.get(0))
 }
 
-/// Records a delivery; false when this very delivery was recorded before.
+/// Records a delivery; false when this very delivery, to the byte, was recorded before.
 fn record(
     tx: &Connection,
     now: Timestamp,
@@ -210,8 +212,9 @@ pub(super) fn decide(tx: &Connection, now: Timestamp, decision: &Decision) -> ru
         return Ok(Written::Stale);
     }
     let sql = "update exception set closed = ?2, decision = ?3, decided_by = ?4, decided_why = ?5
-               where operation = ?1 and closed is null";
-    let values = params![key, now.0, decision.action, decision.by, decision.reason];
+               where operation = ?1 and closed is null and (reason = ?6) = ?7";
+    let (change, on_change) = (Reason::ChangedRequest.code(), decision.on_change);
+    let values = params![key, now.0, decision.action, decision.by, decision.reason, change, on_change];
     tx.prepare_cached(sql)?.execute(values)?;
     let detail = format!("{}: {}", decision.action, decision.reason);
     add_evidence(tx, now, (key, decision.version), "person", &decision.by, &detail)?;
