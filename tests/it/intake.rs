@@ -80,7 +80,11 @@ fn what_names_its_delivery_is_refused_and_recorded() {
     assert!(contents.deliveries.iter().all(|d| d.operation.is_none() && d.outcome.starts_with("refused: ")));
     assert_eq!(Contents { deliveries: vec![], ..contents }, NOTHING);
     assert_eq!(deliver(3, json!({"id": 17})).status, 400, "a repeat hears the same");
-    assert_eq!(place.contents().deliveries.len(), 6);
+    assert_eq!(
+        place.contents().deliveries.len(),
+        7,
+        "other bytes under a known id are kept beside the first"
+    );
     still_works(&process);
     assert_eq!(desk.creates(), 1);
 }
@@ -165,7 +169,8 @@ fn a_changed_request_goes_to_a_person_and_never_to_the_desk() {
     let contents = place.contents();
     assert_eq!((contents.exceptions.len(), contents.alerts.len(), contents.deliveries.len()), (1, 1, 2));
     assert_eq!(contents.exceptions[0].reason, "changed_request");
-    let reject = json!({"by": "c42", "reason": "a mistake at the source"});
+    let version = &process.explain(R17)["version"];
+    let reject = json!({"by": "c42", "reason": "a mistake at the source", "version": version});
     assert_eq!(process.decide(R17, "reject", &reject).status, 200);
     let known = process.explain(R17);
     assert_eq!((&known["detail"], &known["external_ref"]), (&json!("completed/confirmed"), &json!("T93")));
@@ -264,6 +269,23 @@ fn a_slow_client_is_served_and_half_a_request_is_nothing() {
         slow.send(&[byte]);
     }
     assert_eq!(slow.answer().map(|answer| answer.status), Some(200));
+}
+
+/// The one place of a service is not held for ever by a client that never finishes.
+#[test]
+fn a_body_that_never_comes_is_given_up() {
+    let (place, desk) = (Place::new(), HelpDesk::open("desk_nothing", &[]));
+    let usual = How::default();
+    let body_timeout = std::time::Duration::from_millis(200);
+    let policy = workflow::Policy { body_timeout, max_connections: 1, ..usual.policy.clone() };
+    let process = Process::start_as(&place, &desk, How { policy, ..usual }).expect("a new store");
+    let mut stuck = Connection::open(process.address);
+    stuck.send(&request("POST", "/deliveries", Some("application/json"), &[b'{'; 100])[..150]);
+    let answer = stuck.answer().expect("an answer");
+    insta::assert_snapshot!(answer.line(), @r#"408 {"error":"the body did not come within 200ms"}"#);
+    assert_eq!(place.contents(), NOTHING);
+    drop(stuck);
+    assert_eq!(process.deliver("d-1", &service_request("R17")).status, 202);
 }
 
 #[test]

@@ -80,7 +80,8 @@ fn only_the_right_record_can_be_confirmed() {
 #[test]
 fn a_record_that_may_exist_is_not_rejected_without_accepting_the_risk() {
     let (_place, desk, process) = asked();
-    let reject = |risk: bool| json!({"by": "c42", "reason": "not needed any more", "accept_risk": risk});
+    let version = process.explain(R17)["version"].clone();
+    let reject = |risk: bool| json!({"by": "c42", "reason": "not needed any more", "accept_risk": risk, "version": version});
     let answer = process.decide(R17, "reject", &reject(false));
     assert_eq!(answer.status, 409);
     insta::assert_snapshot!(answer.body["error"].as_str().expect("words"), @"the record may exist: find it and confirm it, or reject with `accept_risk` and answer for a record nobody knows of");
@@ -96,8 +97,11 @@ fn what_was_never_sent_is_withdrawn_without_a_risk() {
     desk.refuse_next(100);
     let process = Process::start(&place, &desk);
     process.deliver("d-1", &request("R17"));
-    process.until(R17, "requiring_verification/exception_unsent");
+    let known = process.until(R17, "requiring_verification/exception_unsent");
     let body = json!({"by": "c42", "reason": "not needed any more"});
+    let answer = process.decide(R17, "reject", &body);
+    assert_eq!(answer.status, 400, "what is rejected must be said: {}", answer.body);
+    let body = json!({"by": "c42", "reason": "not needed any more", "version": known["version"]});
     assert_eq!(process.decide(R17, "reject", &body).status, 200);
     process.until(R17, "rejected/withdrawn");
     assert_eq!(desk.creates(), 0);

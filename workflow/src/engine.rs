@@ -93,7 +93,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Works until the store fails. Runs as many operations at once as the policy says; when it is dropped, they stop.
+    /// Works until the store fails. Runs as many operations at once as the policy says; when it is dropped,
+    /// they stop.
     ///
     /// # Errors
     /// When the store cannot say what is durable, or a worker has panicked: start again, which reads it anew.

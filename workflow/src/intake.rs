@@ -231,10 +231,6 @@ impl Engine {
             _ => Verdict::Reject { accept_risk: decision.accept_risk },
         };
         let decider = Decider { by: decision.by, reason: decision.reason, version: decision.version };
-        if matches!(verdict, Verdict::Reject { .. }) && decider.version.is_none() {
-            let why = "`version` must be given: it says which state of the operation is rejected";
-            return Err(refusal(StatusCode::BAD_REQUEST, why.into()));
-        }
         match self.decide(key, verdict, decider).await {
             Ok(()) => Ok((StatusCode::OK, json!({"operation": key, "decision": action}))),
             Err(error) => {

@@ -134,7 +134,7 @@ pub enum Next {
 /// Chooses the next step: pure, total, and the only source of licences.
 pub fn next_step(facts: &Facts, recovery: &Recovery, policy: &Policy, now: Timestamp) -> Next {
     match facts.state {
-        State::Ready => send(LicenceGround::First),
+        State::Received | State::Ready => send(LicenceGround::First),
         State::Backoff if facts.sends >= policy.max_sends => Next::Person(Reason::RetriesExhausted),
         State::Backoff if now < facts.not_before => Next::Wait(facts.not_before),
         State::Backoff => send(LicenceGround::Disproved),
