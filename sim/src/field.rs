@@ -85,7 +85,7 @@ pub(crate) struct State {
     /// Syncs of all boots: whether the belief can have changed.
     pub(crate) all_syncs: u64,
     pub(crate) up: bool,
-    full_until: Nanos,
+    pub(crate) full_until: Nanos,
     sync_fails: bool,
     /// Whether the disk has failed in this run, so that a process may end because of it.
     pub(crate) disk_failed: bool,

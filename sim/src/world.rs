@@ -337,8 +337,9 @@ impl Supervisor<'_> {
             if !state.up || state.boot != boot {
                 return None;
             }
-            // A disk that failed excuses one exit.
-            if !std::mem::take(&mut state.disk_failed) {
+            // A disk that failed excuses one exit; a store cannot be opened on a full one.
+            let full = now() < state.full_until;
+            if !std::mem::take(&mut state.disk_failed) && !full {
                 return Some(End::Failed(format!("the workflow's process ended: {error}")));
             }
             state.up = false;

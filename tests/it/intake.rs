@@ -79,12 +79,10 @@ fn what_names_its_delivery_is_refused_and_recorded() {
     assert_eq!(kept, ["d-0", "d-1", "d-2", "d-3", "d-4", "d-5"]);
     assert!(contents.deliveries.iter().all(|d| d.operation.is_none() && d.outcome.starts_with("refused: ")));
     assert_eq!(Contents { deliveries: vec![], ..contents }, NOTHING);
-    assert_eq!(deliver(3, json!({"id": 17})).status, 400, "a repeat hears the same");
-    assert_eq!(
-        place.contents().deliveries.len(),
-        7,
-        "other bytes under a known id are kept beside the first"
-    );
+    assert_eq!(deliver(1, json!("R17")).body, answers[1].1.body, "a repeat hears the same");
+    assert_eq!(place.contents().deliveries.len(), 6, "and is on record once");
+    assert_eq!(deliver(1, json!("R18")).status, 400);
+    assert_eq!(place.contents().deliveries.len(), 7, "other bytes under a known id are on record too");
     still_works(&process);
     assert_eq!(desk.creates(), 1);
 }
@@ -191,6 +189,38 @@ fn a_changed_request_under_the_same_delivery_id_goes_to_a_person_too() {
         assert_eq!((contents.exceptions.len(), contents.alerts.len()), (1, 1), "who was told has a case");
     }
     assert_eq!(desk.records(), ["T93"]);
+}
+
+/// An id that a source uses twice hides neither of the two deliveries.
+#[test]
+fn two_requests_under_one_delivery_id_are_two_deliveries() {
+    let (place, desk, process) = open();
+    for name in ["R17", "R18", "R17"] {
+        assert_eq!(process.deliver("d-1", &service_request(name)).status, 202);
+    }
+    process.until(R17, "completed/confirmed");
+    process.until("R18:create-ticket:v1", "completed/confirmed");
+    let mut kept: Vec<_> = place.contents().deliveries.into_iter().filter_map(|d| d.operation).collect();
+    kept.sort();
+    assert_eq!(kept, [R17, "R18:create-ticket:v1"]);
+    assert_eq!(desk.records().len(), 2);
+}
+
+/// Two cases about one operation are decided one by one.
+#[test]
+fn a_decision_on_the_record_leaves_the_changed_request_to_its_owner() {
+    let place = Place::new();
+    let desk = HelpDesk::open("desk_nothing", &[(1, Outcome::Drop)]);
+    let process = Process::start(&place, &desk);
+    process.deliver("d-1", &service_request("R17"));
+    process.until(R17, "requiring_verification/exception");
+    let changed = json!({"id": "R17", "title": "R17: access to everything", "requester": "c17"});
+    assert_eq!(process.deliver("d-2", &changed).status, 409);
+    let version = &process.explain(R17)["version"];
+    let found = json!({"by": "c42", "reason": "found by its marker", "ref": "T93", "version": version});
+    assert_eq!(process.decide(R17, "confirm_found", &found).status, 200);
+    let reasons: Vec<_> = place.contents().exceptions.into_iter().map(|case| case.reason).collect();
+    assert_eq!(reasons, ["changed_request"]);
 }
 
 #[test]

@@ -73,6 +73,8 @@ fn a_repeat_under_another_delivery_id_answers_the_same_operation() {
     let (place, desk, process) = start("desk_nothing", &[]);
     process.deliver("d-1", &request("R17"));
     process.until(R17, "completed/confirmed");
+    assert_eq!(process.deliver("d-1", &request("R17")).body["delivery"], "same");
+    assert_eq!(place.contents().deliveries.len(), 1, "the very same delivery is on record once");
     let mut again = request("R17");
     again["sent_at"] = "2030-01-01".into();
     for id in ["d-1", "d-2", "d-3"] {
