@@ -17,7 +17,7 @@
 //!   on it.
 //! - [`history`], [`run`], [`belief`]: what happened, and what each side holds.
 //! - [`invariants`], [`verdict`]: what must hold, and what came of it.
-//! - [`pipeline`], [`explore`], [`replay`], [`bench`]: many runs, one run twice, runs against the clock.
+//! - [`pipeline`], [`explore`], [`replay`], [`mod@bench`]: many runs, one run twice, runs against the clock.
 //! - [`story`], [`report`], [`cli`]: how people and machines see it.
 #![deny(unsafe_code)]
 
