@@ -1,18 +1,18 @@
 //! The parts of a run alone, for `bench`: what is left of its cost without the store, and without HTTP.
 
-use crate::access::{EVERY, ask, delivery, operation};
+use crate::access::{EVERY, operation};
 use crate::belief;
 use bytes::Bytes;
 use destinations::{Assumptions, Contract};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
-use hyper::{Request, Response, StatusCode};
+use hyper::{Request, Response};
 use sim::belief::Belief;
 use sim::disk::DiskImage;
 use sim::fault::{Call, ExchangeName, Fault, Keep, Loss, Phase, Place, What, When};
-use sim::plan::{DeskPlan, Expect, Plan, Workload};
+use sim::plan::{DeskPlan, Plan, Workload};
 use sim::scenario::{
-    Believes, BoxError, BoxFuture, Decision, DrawnFaults, Goal, Node, Scenario, Seen, Serves, Story,
+    Believes, BoxError, BoxFuture, Decision, DrawnFaults, Goal, Node, Scenario, Seen, Serves, Story, Stream,
 };
 use sim::seed::Seed;
 use std::convert::Infallible;
@@ -36,36 +36,22 @@ struct Bare {
     requests: u32,
     boot: fn(Node, u32) -> BoxFuture<'static, Result<(), BoxError>>,
     believes: Believes,
-    deliveries: bool,
     faults: fn(Seed) -> Vec<Fault>,
 }
 
 /// The same exchanges over HTTP, and no store.
 pub fn without_store(requests: u32) -> Box<dyn Scenario> {
-    let boot = |node, _| -> BoxFuture<'static, Result<(), BoxError>> { Box::pin(serve(node)) };
+    let boot =
+        |node, requests| -> BoxFuture<'static, Result<(), BoxError>> { Box::pin(serve(node, requests)) };
     let believes: Believes = |_| Ok(Belief::default());
-    Box::new(Bare {
-        name: "no-store",
-        requests,
-        boot,
-        believes,
-        deliveries: true,
-        faults: faults_on_the_wire,
-    })
+    Box::new(Bare { name: "no-store", requests, boot, believes, faults: faults_on_the_wire })
 }
 
 /// The same commits, and no HTTP.
 pub fn without_http(requests: u32) -> Box<dyn Scenario> {
     let boot =
         |node, requests| -> BoxFuture<'static, Result<(), BoxError>> { Box::pin(commit(node, requests)) };
-    Box::new(Bare {
-        name: "no-http",
-        requests,
-        boot,
-        believes: belief::read,
-        deliveries: false,
-        faults: faults_on_the_disk,
-    })
+    Box::new(Bare { name: "no-http", requests, boot, believes: belief::read, faults: faults_on_the_disk })
 }
 
 impl Scenario for Bare {
@@ -86,11 +72,8 @@ impl Scenario for Bare {
     }
 
     fn workload(&self, _: &Contract, seed: Seed) -> Workload {
-        let requests = if self.deliveries { self.requests } else { 0 };
-        let asks = (0..requests).map(|n| ask(n, Expect::AtMostOne));
-        let deliveries = asks.zip(0..).map(|(ask, n)| delivery(&ask, 1, n * 20 + 1)).collect();
         let desk = DeskPlan { service_ms: 20, lag_ms: 0, seed: seed.0 };
-        Workload { requests: vec![], deliveries, person_after_ms: None, desk }
+        Workload { requests: vec![], deliveries: vec![], person_after_ms: None, desk }
     }
 
     fn faults(&self, _: &Contract, _: &Workload, seed: Seed) -> DrawnFaults {
@@ -152,26 +135,24 @@ fn faults_on_the_disk(seed: Seed) -> Vec<Fault> {
     vec![Fault { at, what: crash(&mut rng) }]
 }
 
-/// Takes deliveries in and asks the desk once for each, until an answer is heard; remembers nothing.
-async fn serve(node: Node) -> Result<(), BoxError> {
+/// Delivers to itself and asks the desk once for each delivery, until an answer is heard; remembers nothing.
+async fn serve(node: Node, requests: u32) -> Result<(), BoxError> {
     let listener = tokio::net::TcpListener::bind(&node.listen).await?;
-    if node.boot > 1 {
-        ask_desk(&node).await;
+    tokio::spawn(take_in(listener));
+    for _ in 0..requests {
+        let stream = tokio::net::TcpStream::connect(&node.listen).await?;
+        let _ = exchange(stream, "/deliveries").await;
+        while exchange((node.connect)(node.desk.clone()).await?, "/tickets/T0").await.is_none() {}
     }
-    loop {
-        let (stream, _) = listener.accept().await?;
-        let node = node.clone();
+    std::future::pending().await
+}
+
+async fn take_in(listener: tokio::net::TcpListener) {
+    while let Ok((stream, _)) = listener.accept().await {
         tokio::spawn(async move {
-            let service = hyper::service::service_fn(move |request: Request<Incoming>| {
-                let node = node.clone();
-                async move {
-                    let _ = request.into_body().collect().await;
-                    tokio::spawn(async move { while !ask_desk(&node).await {} });
-                    // Answered for good, and never to be found in a belief.
-                    let mut response = Response::new(Full::new(Bytes::from_static(br#"{"recorded":true}"#)));
-                    *response.status_mut() = StatusCode::BAD_REQUEST;
-                    Ok::<_, Infallible>(response)
-                }
+            let service = hyper::service::service_fn(move |request: Request<Incoming>| async move {
+                let _ = request.into_body().collect().await;
+                Ok::<_, Infallible>(Response::new(Full::new(Bytes::from_static(b"{}"))))
             });
             let mut http = hyper::server::conn::http1::Builder::new();
             let _ = http.auto_date_header(false).serve_connection(Io::new(stream), service).await;
@@ -179,18 +160,14 @@ async fn serve(node: Node) -> Result<(), BoxError> {
     }
 }
 
-async fn ask_desk(node: &Node) -> bool {
-    let exchange = async {
-        let stream = (node.connect)(node.desk.clone()).await.ok()?;
-        let (mut sender, connection) = hyper::client::conn::http1::handshake(Io::new(stream)).await.ok()?;
-        let request =
-            Request::get("/tickets/T0").header("host", "desk").body(Full::<Bytes>::default()).ok()?;
-        let task = tokio::spawn(connection);
-        let answer = sender.send_request(request).await.ok()?.into_body().collect().await.ok();
-        task.abort();
-        answer
-    };
-    exchange.await.is_some()
+/// One exchange; none where no answer was heard.
+async fn exchange(stream: impl Stream + 'static, path: &str) -> Option<Bytes> {
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(Io::new(stream)).await.ok()?;
+    let request = Request::get(path).header("host", "desk").body(Full::<Bytes>::default()).ok()?;
+    let task = tokio::spawn(connection);
+    let answer = sender.send_request(request).await.ok()?.into_body().collect().await.ok();
+    task.abort();
+    answer.map(|body| body.to_bytes())
 }
 
 /// Commits what each request commits: the delivery, the intent, and what became of it.
