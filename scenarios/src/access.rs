@@ -94,8 +94,10 @@ impl Scenario for Access {
 
     fn faults(&self, contract: &Contract, workload: &Workload, seed: Seed) -> DrawnFaults {
         let draw = self.draw(contract, seed);
-        let more = if draw.stormy { crate::storm::faults(contract, workload, seed) } else { vec![] };
-        DrawnFaults { own: (self.faults)(&draw), more }
+        let own = (self.faults)(&draw);
+        let mut more = if draw.stormy { crate::storm::faults(contract, workload, seed) } else { vec![] };
+        crate::storm::survivable(&own, &mut more);
+        DrawnFaults { own, more }
     }
 
     fn boot(&self, node: Node) -> BoxFuture<'static, Result<(), BoxError>> {

@@ -55,5 +55,7 @@ fn plan(draw: &Draw<'_>) -> Workload {
 
 fn faults(draw: &Draw<'_>) -> Vec<Fault> {
     let workload = plan(draw);
-    crate::storm::faults(draw.contract, &workload, draw.seed)
+    let mut faults = crate::storm::faults(draw.contract, &workload, draw.seed);
+    crate::storm::survivable(&[], &mut faults);
+    faults
 }

@@ -35,5 +35,5 @@ fn plan(draw: &Draw<'_>) -> Workload {
 fn faults(draw: &Draw<'_>) -> Vec<Fault> {
     let mut rng = draw.seed.stream("moment of danger");
     let at = Place::Sync { boot: 1, nth: 3, when: *rng.pick(&[When::Before, When::After]) };
-    vec![Fault { at, what: What::Pause(rng.within(5_500..=9_000)) }]
+    vec![Fault { at, what: What::Pause(rng.within(5_500..=6_000)) }]
 }
