@@ -5,7 +5,7 @@ use destinations::{Assumptions, Contract};
 use sim::belief::Belief;
 use sim::disk::DiskImage;
 use sim::fault::{Call, Fault};
-use sim::plan::{Ask, Delivery, DeskPlan, Expect, Plan, Workload};
+use sim::plan::{Ask, Delivery, DeskPlan, Expect, Plan, SENTINEL, Workload};
 use sim::scenario::{
     Believes, BoxError, BoxFuture, Decision, DrawnFaults, Goal, Mutant, Node, Scenario, Seen, Serves, Story,
 };
@@ -48,13 +48,13 @@ pub struct Access {
     pub faults: fn(&Draw<'_>) -> Vec<Fault>,
     /// What some seed must reach.
     pub goals: &'static [Goal],
-    /// Whether half of the seeds add faults beyond the scenario's own.
-    pub storms: bool,
+    /// In how many of a thousand seeds faults beyond the scenario's own strike.
+    pub storms: u64,
 }
 
 impl Access {
     fn draw<'a>(&self, contract: &'a Contract, seed: Seed) -> Draw<'a> {
-        Draw { contract, seed, stormy: self.storms && seed.stream("stormy").chance(500) }
+        Draw { contract, seed, stormy: seed.stream("stormy").chance(self.storms) }
     }
 }
 
@@ -158,7 +158,7 @@ pub fn definition(contract: &Contract, assumptions: Assumptions) -> Definition {
         intent: vec!["title".into(), "requester".into()],
         required: vec!["title".into(), "requester".into()],
         assumptions,
-        sentinel: Some("in-doubt-sentinel".into()),
+        sentinel: Some(SENTINEL.into()),
         owner: "service-desk-lead".into(),
         deadline: Duration::from_secs(4 * 3600),
         escalate_to: "it-duty".into(),
@@ -235,7 +235,7 @@ fn serves(seen: Seen<'_>) -> Option<String> {
             let (request, _) = body.get("title")?.as_str()?.split_once(':')?;
             Some(operation(request))
         }
-        Call::Find if seen.key == Some("in-doubt-sentinel") => Some("control".into()),
+        Call::Find if seen.key == Some(SENTINEL) => Some("control".into()),
         _ => None,
     }
 }

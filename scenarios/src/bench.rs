@@ -29,7 +29,7 @@ pub fn full(requests: u32) -> Box<dyn Scenario> {
         contracts: &EVERY[0..1],
         workload: plan,
         faults,
-        storms: false,
+        storms: 0,
         goals: &[],
     })
 }

@@ -40,8 +40,8 @@ fn fault(rng: &mut Rng, enabled: &[&str], contract: &Contract, workload: &Worklo
     Some(Fault { at, what })
 }
 
-/// Takes away what no workflow could survive: a second pause, which would go beyond the longest that is assumed, and a
-/// failed sync beside a power cut, after which no SQLite file is sure to be whole.
+/// Takes away what no workflow could survive: a second pause, which would go beyond the longest that is
+/// assumed, and a failed sync beside a power cut, after which no SQLite file is sure to be whole.
 pub fn survivable(own: &[Fault], more: &mut Vec<Fault>) {
     let cuts = |fault: &Fault| matches!(fault.what, What::PowerCut { .. });
     let cut = own.iter().any(cuts) || more.iter().any(cuts);

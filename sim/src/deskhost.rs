@@ -4,7 +4,7 @@ use crate::fault::{Call, ExchangeName, Phase, What};
 use crate::field::{DESK, Field, OnItsWay, now};
 use crate::history::{Kind, Step};
 use crate::io::Io;
-use crate::plan::DeskPlan;
+use crate::plan::{DeskPlan, SENTINEL, UNKNOWN_REQUESTER};
 use crate::scenario::Seen;
 use crate::seed::Seed;
 use crate::wire::Reply;
@@ -23,11 +23,6 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
-
-/// The reference of the record that exists from the start, as the control for look-ups.
-pub const SENTINEL: &str = "in-doubt-sentinel";
-/// Values of `requester` that the desk refuses.
-pub const UNKNOWN_REQUESTER: &str = "nobody";
 
 struct Books {
     desk: Desk,

@@ -173,7 +173,7 @@ impl Field {
     /// Adds an event to the history.
     pub(crate) fn event(&self, node: &'static str, kind: Kind, cause: Option<Step>) -> Step {
         let step = self.lock().history.add(now(), node, kind, cause);
-        if step.0 == self.steps_max {
+        if step.0 == self.steps_max.saturating_add(1) {
             // Told, not thrown: a panic inside SQLite's calls would end the program.
             let _ = self.news.send(News::Limit);
         }

@@ -26,7 +26,7 @@ pub mod bench;
 pub mod catalogue;
 pub mod cli;
 #[cfg(madsim)]
-pub mod deskhost;
+mod deskhost;
 pub mod disk;
 pub mod draft;
 pub mod explore;

@@ -46,6 +46,11 @@ impl FromStr for Case {
     }
 }
 
+/// The reference of the record that every simulated desk has from the start, as the control for look-ups.
+pub const SENTINEL: &str = "in-doubt-sentinel";
+/// A `requester` that every simulated desk refuses.
+pub const UNKNOWN_REQUESTER: &str = "nobody";
+
 /// Everything that a run will do.
 #[derive(Clone, Debug)]
 pub struct Plan {

@@ -172,6 +172,8 @@ async fn live(
         decided: BTreeSet::new(),
     };
     let end = supervisor.run().await;
+    let steps = supervisor.field.lock().history.events().len();
+    let end = if steps > options.steps_max as usize { End::Limit(STEP_LIMIT.into()) } else { end };
     messages.store(madsim::net::NetSim::current().stat().msg_count, Ordering::Relaxed);
     supervisor.field.lock().machine.power_off();
     // Tasks that have not ended keep themselves alive; the killed are dropped when they are next scheduled.

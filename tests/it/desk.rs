@@ -1,7 +1,6 @@
 //! A help desk on this machine: the fake behind real HTTP, with what becomes of the n-th create said
 //! beforehand.
 
-use crate::io::Io;
 use bytes::Bytes;
 use destinations::fake::http::{HttpRequest, parse};
 use destinations::fake::{Begun, Desk, DeskOptions, Reply, WorkId};
@@ -19,6 +18,7 @@ use tokio::runtime::Runtime;
 use tokio::time::Instant;
 use workflow::Connect;
 use workflow::connector::Stream;
+use workflow::http::Io;
 
 /// What becomes of a create.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +82,7 @@ impl HelpDesk {
     pub(crate) fn open(contract: &str, outcomes: &[(u32, Outcome)]) -> HelpDesk {
         let contract = destinations::named(contract).expect("a built-in contract");
         let options = DeskOptions {
-            sentinel: Some("in-doubt-sentinel".into()),
+            sentinel: Some(sim::plan::SENTINEL.into()),
             lag: Duration::ZERO,
             ..DeskOptions::default()
         };
@@ -255,7 +255,8 @@ async fn serve(shared: Arc<Shared>, listener: TcpListener) {
         tokio::spawn(async move {
             let reset = AtomicU32::new(0);
             let service = hyper::service::service_fn(|request| Box::pin(shared.answer(request, &reset)));
-            let mut served = hyper::server::conn::http1::Builder::new().serve_connection(Io(stream), service);
+            let mut served =
+                hyper::server::conn::http1::Builder::new().serve_connection(Io::new(stream), service);
             // What is broken on purpose ends with an error; how the stream ends is decided here.
             let _ = std::future::poll_fn(|cx| served.poll_without_shutdown(cx)).await;
             let stream = served.into_parts().io.0;

@@ -15,9 +15,9 @@ mod guard;
 mod identity;
 #[cfg(not(madsim))]
 mod intake;
-#[cfg(not(madsim))]
-mod io;
 mod licences;
+#[cfg(madsim)]
+mod mistakes;
 #[cfg(not(madsim))]
 mod people;
 #[cfg(not(madsim))]

@@ -2,7 +2,7 @@
 
 use destinations::{Assumptions, Contract};
 use sim::belief::Belief;
-use sim::fault::{Call, ExchangeName, Fault, FaultTape, Keep, Loss, Phase, Place, What};
+use sim::fault::{Call, ExchangeName, Fault, FaultTape, Keep, Loss, Phase, Place, What, When};
 use sim::history::{Event, Kind};
 use sim::plan::{Case, DeskPlan, Plan, Workload};
 use sim::run::{End, Options, Run};
@@ -173,6 +173,40 @@ fn a_flood_of_events_is_undecided() {
     assert!(matches!(&run.end, End::Limit(_)), "{:?}", run.end);
 }
 
+/// The limit is told and not thrown: a panic inside SQLite's own calls would end the program.
+#[test]
+fn a_limit_that_is_reached_inside_a_sync_ends_the_run_alone() {
+    let catalogue = scenarios::catalogue();
+    let scenario = &catalogue.scenarios[0];
+    let contract = scenario.contracts()[0].clone();
+    for steps_max in 1..40 {
+        let plan = sim::draft::draft(&**scenario, &contract, Seed(5), None, Some(&[])).expect("a plan");
+        let run = sim::world::run_plan(&**scenario, &plan, &Options { steps_max, ..Options::default() });
+        let all = run.history.events().len() as u32;
+        assert_eq!(matches!(run.end, End::Limit(_)), all > steps_max, "{steps_max} of {all}: {:?}", run.end);
+    }
+}
+
+/// After a failed sync the page cache shows a commit that the disk does not hold, and the log on the disk
+/// ends before it: what can be read at the next start has to be made durable, log and all, even when that
+/// fails at first.
+#[test]
+fn a_failed_sync_is_survived() {
+    let fails =
+        |boot, nth| Fault { at: Place::Sync { boot, nth, when: When::Before }, what: What::SyncError };
+    // The fifth sync of a first process is the one of the evidence; the third of a second one, the opening's
+    // own.
+    for faults in [vec![fails(1, 5)], vec![fails(1, 5), fails(2, 3)], vec![fails(1, 5), fails(2, 2)]] {
+        let expected = faults.len();
+        let run = story("first-delivery", "desk_nothing", faults);
+        assert_eq!(run.fired.iter().flatten().count(), expected);
+        let belief = run.belief().expect("read at the end");
+        let ended = &belief.operations[0];
+        assert_eq!(run.ledger.effects().len(), 1);
+        assert!(ended.standing.is_terminal() || ended.waiting.is_owned(), "{ended:?}");
+    }
+}
+
 /// Tasks that have not ended keep themselves alive unless their node is killed at the end of the run.
 #[test]
 fn memory_does_not_grow_with_runs() {
@@ -215,7 +249,7 @@ fn the_dead_do_not_speak() {
 fn a_power_cut_takes_what_no_sync_has_covered() {
     let cut = |keep| Fault {
         // The sync of the delivery: the log's header and the opening are the first two.
-        at: Place::Sync { boot: 1, nth: 3, when: sim::fault::When::Before },
+        at: Place::Sync { boot: 1, nth: 3, when: When::Before },
         what: What::PowerCut { down: 1_000, keep },
     };
     let known_after = |keep| {

@@ -21,7 +21,7 @@ pub const SCENARIO: Access = Access {
     contracts: EVERY,
     workload: plan,
     faults,
-    storms: true,
+    storms: 500,
     goals: &[Goal {
         name: "fifty deliveries were acknowledged",
         reached: |run| goals::acknowledged(run) >= 50,

@@ -22,7 +22,7 @@ pub const SCENARIO: Access = Access {
     contracts: EVERY,
     workload: plan,
     faults,
-    storms: true,
+    storms: 500,
     goals: &[
         Goal { name: "died between intent and send", reached: |run| goals::died_at(run, Phase::BeforeSend) },
         Goal {

@@ -22,7 +22,7 @@ pub const SCENARIO: Access = Access {
     contracts: &["zendesk_ticket"],
     workload: plan,
     faults,
-    storms: true,
+    storms: 500,
     goals: &[
         Goal {
             name: "the key lapsed while the outcome was unknown",

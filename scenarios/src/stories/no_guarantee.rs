@@ -22,7 +22,7 @@ pub const SCENARIO: Access = Access {
     contracts: &["desk_nothing"],
     workload: plan,
     faults,
-    storms: true,
+    storms: 500,
     goals: &[Goal { name: "a person confirmed the record", reached: |run| goals::confirmed_by_person(run) }],
 };
 

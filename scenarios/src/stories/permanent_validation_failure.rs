@@ -3,7 +3,7 @@
 use crate::access::{Access, Draw, EVERY, ask, delivery_of, workload};
 use crate::goals;
 use sim::fault::Fault;
-use sim::plan::{Expect, Workload};
+use sim::plan::{Expect, UNKNOWN_REQUESTER, Workload};
 use sim::scenario::{Goal, Story};
 
 /// A request that can never be served: rejected once, never repeated.
@@ -21,7 +21,7 @@ pub const SCENARIO: Access = Access {
     contracts: EVERY,
     workload: plan,
     faults,
-    storms: true,
+    storms: 500,
     goals: &[
         Goal {
             name: "refused by the workflow's own rules",
@@ -36,7 +36,7 @@ fn plan(draw: &Draw<'_>) -> Workload {
     let (incomplete, unknown) = (ask(0, Expect::Rejected), ask(1, Expect::Rejected));
     let without = serde_json::json!({"id": incomplete.request, "title": "R17: access to the archive"});
     let nobody = serde_json::json!({
-        "id": unknown.request, "title": "R18: access to the archive", "requester": "nobody",
+        "id": unknown.request, "title": "R18: access to the archive", "requester": UNKNOWN_REQUESTER,
     });
     let deliveries = vec![
         delivery_of(&incomplete, 1, rng.within(1..=500), &without),

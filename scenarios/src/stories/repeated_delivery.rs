@@ -21,7 +21,7 @@ pub const SCENARIO: Access = Access {
     contracts: EVERY,
     workload: plan,
     faults,
-    storms: true,
+    storms: 500,
     goals: &[
         Goal {
             name: "a repeat arrived after completion",

@@ -22,7 +22,7 @@ pub const SCENARIO: Access = Access {
     contracts: EVERY,
     workload: plan,
     faults,
-    storms: true,
+    storms: 500,
     goals: &[Goal {
         name: "the budget was spent and a person owns the case",
         reached: |run| goals::reason(run, "retries_exhausted"),

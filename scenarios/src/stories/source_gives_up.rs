@@ -21,7 +21,7 @@ pub const SCENARIO: Access = Access {
     contracts: EVERY,
     workload: plan,
     faults,
-    storms: true,
+    storms: 500,
     goals: &[Goal {
         name: "the first delivery was not answered and the second found its operation",
         reached: |run| goals::completed(run) && goals::unanswered_then_same(run),

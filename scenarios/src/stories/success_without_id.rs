@@ -22,7 +22,7 @@ pub const SCENARIO: Access = Access {
     contracts: EVERY,
     workload: plan,
     faults,
-    storms: true,
+    storms: 500,
     goals: &[
         Goal {
             name: "the record was found without a second send",

@@ -22,7 +22,7 @@ pub const SCENARIO: Access = Access {
     contracts: EVERY,
     workload: plan,
     faults,
-    storms: true,
+    storms: 500,
     goals: &[Goal {
         name: "killed at a sync, and power lost after the next start",
         reached: |run| goals::struck(run, "kill") && goals::struck(run, "power-cut"),

@@ -22,7 +22,7 @@ pub const SCENARIO: Access = Access {
     contracts: EVERY,
     workload: plan,
     faults,
-    storms: true,
+    storms: 500,
     goals: &[
         Goal {
             name: "T93 was recorded after its response was lost",

@@ -22,7 +22,7 @@ pub const SCENARIO: Access = Access {
     contracts: EVERY,
     workload: plan,
     faults,
-    storms: true,
+    storms: 500,
     goals: &[
         Goal { name: "the lost request was sent again under a licence", reached: |run| goals::resent(run) },
         Goal { name: "a person was asked instead", reached: |run| goals::owned(run) },

@@ -1,7 +1,6 @@
 //! A help desk in this process: real HTTP in front of the fake that the simulator uses, and a memory of its
 //! own.
 
-use super::io::Io;
 use super::journal::{Entry, Journal};
 use bytes::Bytes;
 use destinations::fake::http::{HttpRequest, parse};
@@ -17,6 +16,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use workflow::Clock;
+use workflow::http::Io;
 
 /// The reference of the record that exists from the start, as the control for look-ups.
 pub(crate) const SENTINEL: &str = "in-doubt-sentinel";
@@ -93,7 +93,7 @@ impl DeskHost {
                 let service = hyper::service::service_fn(move |request| host.clone().answer(request));
                 let http = hyper::server::conn::http1::Builder::new();
                 // A lost answer ends the connection with an error: that is what it is for.
-                let _ = http.serve_connection(Io(stream), service).await;
+                let _ = http.serve_connection(Io::new(stream), service).await;
             });
         }
     }

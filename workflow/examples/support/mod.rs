@@ -2,7 +2,6 @@
 
 mod args;
 mod desk;
-mod io;
 mod journal;
 mod words;
 
