@@ -259,7 +259,7 @@ async fn serve(shared: Arc<Shared>, listener: TcpListener) {
                 hyper::server::conn::http1::Builder::new().serve_connection(Io::new(stream), service);
             // What is broken on purpose ends with an error; how the stream ends is decided here.
             let _ = std::future::poll_fn(|cx| served.poll_without_shutdown(cx)).await;
-            let stream = served.into_parts().io.0;
+            let stream = served.into_parts().io.into_inner();
             if reset.load(Ordering::SeqCst) == 1 {
                 stream.set_zero_linger().expect("a TCP stream");
             }

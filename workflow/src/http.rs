@@ -53,6 +53,11 @@ impl<S> Io<S> {
         Io::counting(stream, Arc::default())
     }
 
+    /// The stream that was wrapped.
+    pub fn into_inner(self) -> S {
+        self.stream
+    }
+
     /// Adds the bytes that the stream below has taken to `written`.
     pub(crate) fn counting(stream: S, written: Arc<AtomicU64>) -> Io<S> {
         Io { stream, chunk: vec![0; CHUNK].into(), unflushed: false, written }
