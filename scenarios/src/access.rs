@@ -79,17 +79,7 @@ impl Scenario for Access {
     }
 
     fn workload(&self, contract: &Contract, seed: Seed) -> Workload {
-        let draw = self.draw(contract, seed);
-        let mut workload = (self.workload)(&draw);
-        if draw.stormy {
-            for ask in &mut workload.requests {
-                // More may go wrong than the scenario is about: at most one record, and nothing forgotten.
-                if ask.expect != Expect::Rejected {
-                    ask.expect = Expect::AtMostOne;
-                }
-            }
-        }
-        workload
+        (self.workload)(&self.draw(contract, seed))
     }
 
     fn faults(&self, contract: &Contract, workload: &Workload, seed: Seed) -> DrawnFaults {
@@ -168,7 +158,7 @@ pub fn definition(contract: &Contract, assumptions: Assumptions) -> Definition {
 
 async fn boot(node: Node) -> Result<(), BoxError> {
     let workflow = definition(&node.contract, node.assumptions.clone()).build()?;
-    let open = node.connect.clone();
+    let (open, clock) = (node.connect.clone(), node.clock.clone());
     let connect = Connect::from_fn(move |address| {
         let opening = open(address);
         Box::pin(async move {
@@ -180,7 +170,7 @@ async fn boot(node: Node) -> Result<(), BoxError> {
         store: StoreAt {
             path: node.store,
             connections: connections(node.mutant.is_none()),
-            clock: Clock::system(),
+            clock: Clock::from_fn(move || workflow::Timestamp(clock())),
             mutant: mutant(node.mutant.as_deref())?,
         },
         destination: node.desk,

@@ -3,7 +3,7 @@
 
 use crate::access::ATTESTED_LATE_COMMIT;
 use destinations::{Bound, Contract};
-use sim::fault::{Call, ExchangeName, Fault, KINDS, Keep, Loss, Phase, Place, What, When};
+use sim::fault::{Call, ExchangeName, Fault, KINDS, Keep, Loss, Omission, Phase, Place, What, When};
 use sim::plan::Workload;
 use sim::seed::{Rng, Seed};
 
@@ -32,7 +32,8 @@ fn fault(rng: &mut Rng, enabled: &[&str], contract: &Contract, workload: &Worklo
     }
     let kind = *rng.pick(enabled);
     let what = what(rng, kind, contract)?;
-    let at = if what.is_outcome() {
+    let strikes_process = matches!(kind, "kill" | "power-cut" | "pause" | "sync-error" | "disk-full");
+    let at = if !strikes_process {
         outcome_place(rng, &what, workload)
     } else {
         process_place(rng, &what, workload)
@@ -61,7 +62,7 @@ fn what(rng: &mut Rng, kind: &str, contract: &Contract) -> Option<What> {
         "lose-response" => What::LoseResponse(*rng.pick(&LOSSES)),
         "apply-late" => What::ApplyLate(rng.within(1_000..=latest_commit_ms(contract))),
         "error-after" => What::ErrorAfter(*rng.pick(&UNPROVING)),
-        "omit-id" => What::OmitId,
+        "omit-id" => What::OmitId(Omission::NoId),
         "answer-slowly" => What::AnswerSlowly(rng.within(500..=20_000)),
         "hang" => What::Hang { applied: rng.chance(500) },
         "kill" => What::Kill(down_ms(rng)),

@@ -150,7 +150,7 @@ impl DeskHost {
             Some(What::LoseResponse(loss)) => self.lose(loss.into(), Some(reply)).await,
             Some(What::ApplyLate(_) | What::Hang { .. }) => self.lose(Reply::Silence, None).await,
             Some(What::ErrorAfter(status)) => Ok(self.send(&exchange, error(status), cause)),
-            Some(What::OmitId) => {
+            Some(What::OmitId(_)) => {
                 let status = if reply.status < 300 { reply.status } else { 201 };
                 let bare = fake::Reply { status, headers: vec![], body: serde_json::json!({"ticket": {}}) };
                 Ok(self.send(&exchange, bare, cause))

@@ -1,7 +1,7 @@
 //! Drawing a plan from a seed: pure, before anything runs.
 
 use crate::fault::{FaultTape, KINDS};
-use crate::plan::{Case, Plan};
+use crate::plan::{Case, Plan, schedule};
 use crate::scenario::{DrawnFaults, Scenario};
 use crate::seed::Seed;
 use destinations::Contract;
@@ -46,6 +46,6 @@ pub fn draft(
         workload,
         tape: FaultTape::first_of_each_place(faults),
         own,
-        schedule: seed.stream("schedule").bits(),
+        schedule: schedule(seed),
     })
 }

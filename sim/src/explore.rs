@@ -1,8 +1,11 @@
 //! Many seeds on several threads, folded in the order of the seeds: any number of threads reports the same.
 
+mod plans;
 mod pool;
 mod tally;
 
+pub use plans::{Made, Plans, RecipePlans, SeedPlans};
+pub use pool::{Came, Outcome};
 pub use tally::{Exploration, Failure, ScenarioTally};
 
 use crate::catalogue::Catalogue;
@@ -12,7 +15,7 @@ use crate::resources::now;
 use crate::seeds::{Seeds, Shard};
 use crate::watch::LOOK;
 use destinations::Contract;
-use pool::{Came, Job, Outcome};
+use pool::Job;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -100,55 +103,132 @@ pub fn explore(
     interrupted: &AtomicBool,
     tell: &mut dyn FnMut(Notice<'_>),
 ) -> Exploration {
-    assert!(request.jobs > 0 && !request.chosen.is_empty(), "somebody must run something");
-    let goals = |chosen: &Chosen| {
-        catalogue.scenarios[chosen.scenario].goals().iter().map(|goal| (goal.name, 0)).collect()
-    };
-    let scenarios =
-        request.chosen.iter().map(|chosen| ScenarioTally::new(chosen.name, goals(chosen))).collect();
-    let mut fold = Fold {
-        done: Exploration::new(scenarios),
-        waiting: BTreeMap::new(),
-        total: request.total(),
-        started: now(),
-    };
-    let (sender, receiver) = sync_channel(256);
-    let jobs = request.jobs;
-    let job = Arc::new(Job::new(Arc::clone(catalogue), pipeline, request));
-    for _ in 0..jobs {
-        pool::start(&job, sender.clone());
-    }
-    fold.run(&job, &sender, &receiver, interrupted, tell);
-    job.release();
-    // What the mutant stands for is told first.
-    let named =
-        |failure: &Failure| job.request.chosen.iter().any(|one| one.killed_by == Some(failure.invariant.id));
-    fold.done.failures.sort_by_key(|failure| !named(failure));
-    fold.done
+    let mut search = Search::new(catalogue, pipeline, request, interrupted, tell);
+    let seeds = SeedPlans::of(search.request());
+    // What ended it is in the sums.
+    let _ = search.stage(&(Arc::new(seeds) as Arc<dyn Plans>), &mut |_| {});
+    search.finish()
 }
 
-/// The results so far, and those that wait for an earlier seed.
-struct Fold {
+/// A search in stages: each runs its plans on several threads and folds what came of them in their order.
+pub struct Search<'a> {
+    catalogue: Arc<Catalogue>,
+    pipeline: Pipeline,
+    request: Arc<Request>,
+    interrupted: &'a AtomicBool,
+    tell: &'a mut dyn FnMut(Notice<'_>),
     done: Exploration,
-    waiting: BTreeMap<u64, Outcome>,
-    total: u64,
     started: Instant,
 }
 
-impl Fold {
+/// Whether a search goes on after a stage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Flow {
+    /// Every plan of the stage was run.
+    On,
+    /// Enough is known, the time is over, or somebody ended it.
+    Over,
+}
+
+impl<'a> Search<'a> {
+    /// A search that has run nothing yet.
+    pub fn new(
+        catalogue: &Arc<Catalogue>,
+        pipeline: Pipeline,
+        request: Request,
+        interrupted: &'a AtomicBool,
+        tell: &'a mut dyn FnMut(Notice<'_>),
+    ) -> Self {
+        assert!(request.jobs > 0 && !request.chosen.is_empty(), "somebody must run something");
+        let goals = |chosen: &Chosen| {
+            catalogue.scenarios[chosen.scenario].goals().iter().map(|goal| (goal.name, 0)).collect()
+        };
+        let scenarios =
+            request.chosen.iter().map(|chosen| ScenarioTally::new(chosen.name, goals(chosen))).collect();
+        Search {
+            catalogue: Arc::clone(catalogue),
+            pipeline,
+            request: Arc::new(request),
+            interrupted,
+            tell,
+            done: Exploration::new(scenarios),
+            started: now(),
+        }
+    }
+
+    /// What was asked for.
+    pub fn request(&self) -> &Request {
+        &self.request
+    }
+
+    /// The scenarios that can be run.
+    pub fn catalogue(&self) -> &Arc<Catalogue> {
+        &self.catalogue
+    }
+
+    /// What came of it so far.
+    pub fn done(&self) -> &Exploration {
+        &self.done
+    }
+
+    /// Runs the plans of a stage; `seen` is shown each outcome in the order of the plans.
+    pub fn stage(&mut self, plans: &Arc<dyn Plans>, seen: &mut dyn FnMut(&Outcome)) -> Flow {
+        let (sender, receiver) = sync_channel(256);
+        let job = Job::new(Arc::clone(&self.catalogue), self.pipeline, &self.request, plans);
+        let job = Arc::new(job);
+        // A few plans are not worth a thread each.
+        for _ in 0..(self.request.jobs as u64).min(plans.len()) {
+            pool::start(&job, sender.clone());
+        }
+        let mut fold =
+            Fold { search: self, job: &job, waiting: BTreeMap::new(), next: 0, total: plans.len() };
+        let flow = fold.run(&sender, &receiver, seen);
+        job.release();
+        flow
+    }
+
+    /// The sums.
+    pub fn finish(mut self) -> Exploration {
+        // What the mutant stands for is told first.
+        let named = |failure: &Failure| {
+            self.request.chosen.iter().any(|one| one.killed_by == Some(failure.invariant.id))
+        };
+        self.done.failures.sort_by_key(|failure| !named(failure));
+        self.done
+    }
+
+    /// Whether the invariant that a mutant is named for was violated, where there is a mutant: other failures
+    /// do not end its search.
+    fn is_killed(&self) -> bool {
+        let mut named = self.request.chosen.iter().filter_map(|one| one.killed_by).peekable();
+        named.peek().is_none()
+            || named.any(|id| self.done.failures.iter().any(|failure| failure.invariant.id == id))
+    }
+}
+
+/// The results of a stage so far, and those that wait for an earlier plan.
+struct Fold<'s, 'a> {
+    search: &'s mut Search<'a>,
+    job: &'s Arc<Job>,
+    waiting: BTreeMap<u64, Outcome>,
+    /// The next plan in order.
+    next: u64,
+    total: u64,
+}
+
+impl Fold<'_, '_> {
     fn run(
         &mut self,
-        job: &Arc<Job>,
         sender: &SyncSender<Outcome>,
         receiver: &Receiver<Outcome>,
-        interrupted: &AtomicBool,
-        tell: &mut dyn FnMut(Notice<'_>),
-    ) {
+        seen: &mut dyn FnMut(&Outcome),
+    ) -> Flow {
         let mut looked = now();
-        while self.done.runs < self.total {
+        while self.next < self.total {
             match receiver.recv_timeout(LOOK) {
                 // A late result of a run that was given up is not counted again.
-                Ok(outcome) if outcome.k >= self.done.runs => {
+                Ok(outcome) if outcome.k >= self.next => {
                     self.waiting.entry(outcome.k).or_insert(outcome);
                 }
                 Ok(_) | Err(RecvTimeoutError::Timeout) => {}
@@ -156,64 +236,57 @@ impl Fold {
             }
             if looked.elapsed() > LOOK {
                 looked = now();
-                self.look(job, sender, interrupted, tell);
+                self.look(sender);
             }
-            if self.fold_ready(job, tell) {
-                self.done.stopped_early = self.done.runs < self.total;
-                return;
+            if self.fold_ready(seen) {
+                self.search.done.stopped_early = self.next < self.total;
+                return Flow::Over;
             }
-            job.folded(self.done.runs);
+            self.job.folded(self.next);
         }
+        let done = &self.search.done;
+        if done.interrupted || done.out_of_time { Flow::Over } else { Flow::On }
     }
 
     /// Looks at the clock: an interruption, the end of the time, runs that never end.
-    fn look(
-        &mut self,
-        job: &Arc<Job>,
-        sender: &SyncSender<Outcome>,
-        interrupted: &AtomicBool,
-        tell: &mut dyn FnMut(Notice<'_>),
-    ) {
-        let over = job.request.time.is_some_and(|time| self.started.elapsed() >= time);
-        let broken_off = interrupted.load(Ordering::Relaxed);
+    fn look(&mut self, sender: &SyncSender<Outcome>) {
+        let search = &mut *self.search;
+        let over = search.request.time.is_some_and(|time| search.started.elapsed() >= time);
+        let broken_off = search.interrupted.load(Ordering::Relaxed);
         if over || broken_off {
-            self.done.out_of_time |= over && self.total > job.handed_out();
-            self.done.interrupted |= broken_off;
-            // What was started is still counted: the seeds that ran are the first ones, without a gap.
-            self.total = self.total.min(job.stop());
+            search.done.out_of_time |= over && self.total > self.job.handed_out();
+            search.done.interrupted |= broken_off;
+            // What was started is still counted: the plans that ran are the first ones, without a gap.
+            self.total = self.total.min(self.job.stop());
         }
-        for (k, case) in job.watch.overdue(job.request.run_max) {
-            tell(Notice::Hung(&case));
-            self.done.hung = true;
-            self.waiting.entry(k).or_insert_with(|| job.given_up(k, case));
+        for (k, case) in self.job.watch.overdue(search.request.run_max) {
+            (search.tell)(Notice::Hung(&case));
+            search.done.hung = true;
+            self.waiting.entry(k).or_insert_with(|| self.job.given_up(k, case));
             // The thread of that run is lost; another takes its place.
-            pool::start(job, sender.clone());
+            pool::start(self.job, sender.clone());
         }
-    }
-
-    /// Whether the invariant that a mutant is named for was violated, where there is a mutant: other failures
-    /// do not end its search.
-    fn is_killed(&self, request: &Request) -> bool {
-        let mut named = request.chosen.iter().filter_map(|one| one.killed_by).peekable();
-        named.peek().is_none()
-            || named.any(|id| self.done.failures.iter().any(|failure| failure.invariant.id == id))
     }
 
     /// Folds what is next in order; true when enough failures were found.
-    fn fold_ready(&mut self, job: &Job, tell: &mut dyn FnMut(Notice<'_>)) -> bool {
-        while let Some(outcome) = self.waiting.remove(&self.done.runs) {
-            if self.done.runs == 0 {
-                tell(Notice::First(&outcome.case, outcome.came.word()));
+    fn fold_ready(&mut self, seen: &mut dyn FnMut(&Outcome)) -> bool {
+        while let Some(outcome) = self.waiting.remove(&self.next) {
+            let search = &mut *self.search;
+            if search.done.runs == 0 {
+                (search.tell)(Notice::First(&outcome.case, outcome.came.word()));
             }
-            let scenario = job.request.chosen[outcome.chosen].name;
-            let found = self.done.add(outcome);
-            tell(Notice::Done { done: self.done.runs, failures: self.done.failures.len(), scenario });
+            self.next += 1;
+            let scenario = search.request.chosen[outcome.chosen].name;
+            seen(&outcome);
+            let found = search.done.add(outcome, self.job.plans.strategy());
+            let (done, failures) = (search.done.runs, search.done.failures.len());
+            (search.tell)(Notice::Done { done, failures, scenario });
             if let Some(index) = found {
-                tell(Notice::Found(&self.done.failures[index]));
+                (search.tell)(Notice::Found(&search.done.failures[index]));
             }
-            let broken = self.done.harness >= tally::HARNESS_MAX;
-            let enough = job.request.failures_max.is_some_and(|max| self.done.failures.len() >= max)
-                && self.is_killed(&job.request);
+            let broken = search.done.harness >= tally::HARNESS_MAX;
+            let max = search.request.failures_max;
+            let enough = max.is_some_and(|max| search.done.failures.len() >= max) && search.is_killed();
             if broken || (found.is_some() && enough) {
                 return true;
             }
@@ -228,6 +301,7 @@ impl Came {
             Came::Held => "held",
             Came::Violated { .. } => "violated",
             Came::Undecided(_) => "undecided",
+            Came::Invalid(_) => "invalid",
             Came::Harness(_) => "harness error",
         }
     }

@@ -4,8 +4,9 @@ use crate::disk::process::Process;
 use crate::disk::{CrashKeep, DiskHooks, DiskImage, Machine, Side};
 use crate::fault::{Call, ExchangeName, FaultTape, Keep, Phase, Place, What, When};
 use crate::history::{History, Kind, Nanos, Step};
-use crate::run::{BeliefAt, Moment};
-use crate::scenario::{Believes, Serves};
+use crate::run::{BeliefAt, Moment, Visit};
+use crate::scenario::{Believes, Serves, WallClock};
+use crate::wallclock::WallClockState;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -68,6 +69,8 @@ pub(crate) struct State {
     pub(crate) history: History,
     pub(crate) tape: FaultTape,
     pub(crate) fired: Vec<Option<Step>>,
+    /// The places at which faults could have struck, where they are noted.
+    pub(crate) visits: Vec<Visit>,
     /// Whether faults still strike.
     pub(crate) storm: bool,
     /// The storm lasts at least until then.
@@ -86,6 +89,7 @@ pub(crate) struct State {
     pub(crate) all_syncs: u64,
     pub(crate) up: bool,
     pub(crate) full_until: Nanos,
+    pub(crate) clock: WallClockState,
     sync_fails: bool,
     /// Whether the disk has failed in this run, so that a process may end because of it.
     pub(crate) disk_failed: bool,
@@ -104,6 +108,7 @@ pub(crate) struct Field {
     /// Whether a process may begin with a connection that an earlier run has kept.
     keep: bool,
     take_journal: bool,
+    note_places: bool,
     me: Weak<Field>,
 }
 
@@ -115,6 +120,7 @@ pub(crate) struct FieldOptions {
     pub(crate) steps_max: u32,
     pub(crate) keep: bool,
     pub(crate) journal: bool,
+    pub(crate) places: bool,
 }
 
 pub(crate) fn now() -> Nanos {
@@ -133,6 +139,7 @@ impl Field {
             let state = State {
                 history: History::default(),
                 fired: vec![None; options.tape.faults().len()],
+                visits: vec![],
                 tape: options.tape,
                 storm: true,
                 storm_until: Nanos(0),
@@ -147,6 +154,7 @@ impl Field {
                 all_syncs: 0,
                 up: false,
                 full_until: Nanos(0),
+                clock: WallClockState::default(),
                 sync_fails: false,
                 disk_failed: false,
                 beliefs: vec![],
@@ -161,6 +169,7 @@ impl Field {
                 steps_max: options.steps_max,
                 keep: options.keep,
                 take_journal: options.journal,
+                note_places: options.places,
                 me: me.clone(),
             }
         })
@@ -221,6 +230,10 @@ impl Field {
         if !state.storm {
             return None;
         }
+        if self.note_places {
+            let step = Step(state.history.events().len() as u32);
+            state.visits.push(Visit { place: place.clone(), step });
+        }
         let (index, what) = state.tape.at(place).map(|(index, what)| (index, what.clone()))?;
         if state.fired[index].is_some() {
             return None;
@@ -228,16 +241,7 @@ impl Field {
         let kind = Kind::Fault { n: index as u32 + 1, what: what.kind(), words: what.to_string() };
         let step = state.history.add(now(), node, kind, cause);
         state.fired[index] = Some(step);
-        let lasts = match &what {
-            What::Kill(ms)
-            | What::Pause(ms)
-            | What::DiskFull(ms)
-            | What::ApplyLate(ms)
-            | What::AnswerSlowly(ms) => *ms,
-            What::PowerCut { down, .. } => *down,
-            _ => 0,
-        };
-        state.storm_until = state.storm_until.max(Nanos(now().0 + lasts * 1_000_000));
+        state.storm_until = state.storm_until.max(Nanos(now().0 + what.lasts_ms() * 1_000_000));
         Some((what, step))
     }
 
@@ -261,6 +265,14 @@ impl Field {
                 let _ = self.news.send(News::Paused(ms));
                 return Alive::Yes;
             }
+            What::ClockStep(ms) => {
+                self.lock().clock.step(ms);
+                return Alive::Yes;
+            }
+            What::ClockRate(ppm) => {
+                self.lock().clock.set_rate(now(), ppm);
+                return Alive::Yes;
+            }
             What::DiskFull(ms) => {
                 let mut state = self.lock();
                 state.full_until = Nanos(now().0 + ms * 1_000_000);
@@ -271,7 +283,7 @@ impl Field {
                 (state.sync_fails, state.disk_failed) = (true, true);
                 return Alive::Yes;
             }
-            outcome => unreachable!("the tape keeps {} away from boundaries", outcome.kind()),
+            other => unreachable!("the tape keeps {} away from boundaries", other.kind()),
         }
         Alive::No
     }
@@ -343,6 +355,16 @@ impl Field {
                 state.history.add(now(), WORKFLOW, kind, None);
             }
         }
+    }
+
+    /// The wall clock of the workflow's machine.
+    pub(crate) fn wall_clock(&self) -> WallClock {
+        let me = self.me.clone();
+        Arc::new(move || {
+            let field = me.upgrade().expect("the field outlives its nodes");
+            let state = field.lock();
+            state.clock.shows_ms(now())
+        })
     }
 
     /// Gives the workflow its next process on the machine as it is.

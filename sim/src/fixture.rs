@@ -270,6 +270,7 @@ fn run(_: &dyn Scenario, plan: &Plan, options: &Options) -> Run {
         ledger: script.desk.ledger().clone(),
         beliefs: vec![BeliefAt { moment: Moment::End, step: last, belief }],
         fired: script.fired,
+        visits: vec![],
         end: End::Finished { settled: true },
         elapsed: Nanos(script.now),
         messages: 0,

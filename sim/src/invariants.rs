@@ -8,6 +8,7 @@ use crate::belief::BelievedOperation;
 use crate::history::Event;
 use crate::run::{End, Run};
 use crate::scenario::Scenario;
+use crate::terms::Terms;
 use crate::verdict::{Fingerprint, InvariantId, Judgement, Verdict, Violation};
 use destinations::{Assumptions, Contract, Recovery};
 use facts::{Believed, Facts};
@@ -143,8 +144,10 @@ pub fn judge(run: &Run, scenario: &dyn Scenario) -> Judgement {
     violations.sort_by_key(|violation| Some(violation.invariant.id) != named);
     let goals = scenario.goals().iter().map(|goal| (goal.reached)(run)).collect();
     let fingerprints = violations.iter().map(|violation| fingerprint(violation, run)).collect();
+    let terms = Terms { contract: &court.contract, assumptions: &assumptions };
     let verdict = match &run.end {
         End::Harness(why) => Verdict::Harness(why.clone()),
+        _ if let Some(why) = terms.unsurvivable(&run.plan.tape) => Verdict::Invalid(why),
         _ if !violations.is_empty() => Verdict::Violated(violations),
         End::Limit(why) => Verdict::Undecided(why.clone()),
         End::Finished { .. } | End::Failed(_) => Verdict::Held,

@@ -10,6 +10,7 @@
 //!
 //! - [`seed`]: a seed and the named streams that every decision is drawn from.
 //! - [`fault`]: what can go wrong and where, on a tape addressed by meaning.
+//! - [`terms`], [`menu`]: which faults a workflow must survive, and which can strike at a place.
 //! - [`plan`]: the workload and the tape of one run, before anything runs.
 //! - [`scenario`]: what a scenario must bring.
 //! - `world`, `field`, `wire`, `deskhost`, `outside`: the simulated nodes and all that can go wrong between
@@ -39,6 +40,7 @@ pub mod history;
 pub mod invariants;
 #[cfg(madsim)]
 mod io;
+pub mod menu;
 #[cfg(madsim)]
 mod outside;
 pub mod pipeline;
@@ -52,8 +54,11 @@ pub mod scenario;
 pub mod seed;
 pub mod seeds;
 pub mod story;
+pub mod terms;
 pub mod verdict;
 pub mod vfs;
+#[cfg(madsim)]
+mod wallclock;
 pub mod watch;
 #[cfg(madsim)]
 mod wire;

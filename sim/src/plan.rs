@@ -1,7 +1,9 @@
 //! A plan: everything that a run will do, drawn from its seed before anything runs.
 
 use crate::fault::{Fault, FaultTape};
+use crate::scenario::Scenario;
 use crate::seed::Seed;
+use destinations::Contract;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -66,6 +68,94 @@ pub struct Plan {
     pub own: Vec<Fault>,
     /// Seeds the scheduler.
     pub schedule: u64,
+}
+
+/// A plan that can be written down: the seed that its workload and its pace are drawn from, and its tape.
+///
+/// All searches emit these, so every failure takes one way to replay, shrinking and case files.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Recipe {
+    /// Scenario, contract and seed.
+    pub case: Case,
+    /// The workflow with this one known mistake.
+    pub mutant: Option<String>,
+    /// The faults, all of them.
+    pub tape: FaultTape,
+    /// The deliveries that are kept, by name; none: all that the seed draws.
+    pub deliveries: Option<Vec<String>>,
+    /// Seeds the scheduler; none: drawn from the seed.
+    pub schedule: Option<u64>,
+}
+
+impl fmt::Display for Recipe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.case.fmt(f)
+    }
+}
+
+/// Why a recipe gives no plan.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RecipeError {
+    /// It keeps a delivery that the seed does not draw.
+    #[error("seed {seed} draws no delivery `{name}`; it draws: {}", drawn.join(", "))]
+    NoDelivery {
+        /// The seed.
+        seed: Seed,
+        /// The delivery that was named.
+        name: String,
+        /// Those that there are.
+        drawn: Vec<String>,
+    },
+}
+
+impl Recipe {
+    /// The recipe of a plan.
+    pub fn of(plan: &Plan, drawn: &Workload) -> Recipe {
+        let names = |workload: &Workload| -> Vec<String> {
+            workload.deliveries.iter().map(|delivery| delivery.name.clone()).collect()
+        };
+        let kept = names(&plan.workload);
+        Recipe {
+            case: plan.case.clone(),
+            mutant: plan.mutant.clone(),
+            tape: plan.tape.clone(),
+            deliveries: (kept != names(drawn)).then_some(kept),
+            schedule: (plan.schedule != schedule(plan.case.seed)).then_some(plan.schedule),
+        }
+    }
+
+    /// The plan: pure.
+    ///
+    /// # Errors
+    /// When it keeps a delivery that its seed does not draw.
+    pub fn plan(&self, scenario: &dyn Scenario, contract: &Contract) -> Result<Plan, RecipeError> {
+        let seed = self.case.seed;
+        let mut workload = scenario.workload(contract, seed);
+        let own = scenario.faults(contract, &workload, seed).own;
+        if let Some(kept) = &self.deliveries {
+            let is_drawn = |name: &String| workload.deliveries.iter().any(|delivery| delivery.name == *name);
+            if let Some(name) = kept.iter().find(|name| !is_drawn(name)) {
+                let drawn = workload.deliveries.iter().map(|delivery| delivery.name.clone()).collect();
+                return Err(RecipeError::NoDelivery { seed, name: name.clone(), drawn });
+            }
+            workload.deliveries.retain(|delivery| kept.contains(&delivery.name));
+            let Workload { requests, deliveries, .. } = &mut workload;
+            requests.retain(|ask| deliveries.iter().any(|delivery| delivery.operation == ask.operation));
+        }
+        Ok(Plan {
+            case: self.case.clone(),
+            mutant: self.mutant.clone(),
+            workload,
+            tape: self.tape.clone(),
+            own,
+            schedule: self.schedule.unwrap_or_else(|| schedule(seed)),
+        })
+    }
+}
+
+/// The scheduler's seed that a seed draws.
+pub fn schedule(seed: Seed) -> u64 {
+    seed.stream("schedule").bits()
 }
 
 /// What the outside asks for.

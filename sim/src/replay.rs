@@ -2,7 +2,7 @@
 
 use crate::fault::{Fault, FaultTape};
 use crate::pipeline::{Pipeline, Ran};
-use crate::plan::{Case, Plan};
+use crate::plan::{Case, Plan, Recipe};
 use crate::run::Options;
 use crate::scenario::Scenario;
 use crate::verdict::{Fingerprint, InvariantId, Judgement, Verdict, Violation};
@@ -20,6 +20,8 @@ pub struct Question {
     pub case: Case,
     /// The known mistake to run with.
     pub mutant: Option<String>,
+    /// The plan as it was written down; none: as its seed draws it.
+    pub written: Option<Written>,
     /// The fault kinds that may be on the tape; none: all.
     pub kinds: Option<Vec<String>>,
     /// The limit of steps.
@@ -32,19 +34,41 @@ pub struct Question {
     pub once: bool,
 }
 
+/// A plan that no seed draws.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// The plan.
+    pub recipe: Recipe,
+    /// The file that holds it.
+    pub path: String,
+}
+
 impl Question {
     /// The plain question about a case.
     pub fn about(case: Case) -> Self {
         let steps_max = Options::default().steps_max;
-        Question { case, mutant: None, kinds: None, steps_max, all_faults: false, without: None, once: false }
+        Question {
+            case,
+            mutant: None,
+            written: None,
+            kinds: None,
+            steps_max,
+            all_faults: false,
+            without: None,
+            once: false,
+        }
     }
 }
 
 /// The command that gives the same answer again.
 impl fmt::Display for Question {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cargo sim replay {}", self.case)?;
-        if let Some(mutant) = &self.mutant {
+        match &self.written {
+            None => write!(f, "cargo sim replay {}", self.case)?,
+            Some(written) => write!(f, "cargo sim replay {}", written.path)?,
+        }
+        // A file says itself which mistake it is about.
+        if let Some(mutant) = self.mutant.as_ref().filter(|_| self.written.is_none()) {
             write!(f, " --mutant {mutant}")?;
         }
         match self.kinds.as_deref() {
@@ -204,8 +228,11 @@ pub fn replay(
 ) -> Result<Answer, ReplayError> {
     let case = &question.case;
     let mutant = question.mutant.as_deref();
-    let plan = (pipeline.draft)(scenario, contract, case.seed, mutant, question.kinds.as_deref())
-        .map_err(|error| ReplayError::Draft(case.clone(), error))?;
+    let plan = match &question.written {
+        Some(written) => written.recipe.plan(scenario, contract).map_err(|error| error.to_string()),
+        None => (pipeline.draft)(scenario, contract, case.seed, mutant, question.kinds.as_deref()),
+    };
+    let plan = plan.map_err(|error| ReplayError::Draft(case.clone(), error))?;
     let tries = Tries {
         pipeline,
         scenario,
@@ -339,7 +366,7 @@ impl Tries<'_> {
         }
         match &judgement.verdict {
             Verdict::Harness(error) => Err(ReplayError::Harness(plan.case.clone(), error.clone())),
-            Verdict::Undecided(_) => Ok(Some(Need::Undecided)),
+            Verdict::Undecided(_) | Verdict::Invalid(_) => Ok(Some(Need::Undecided)),
             Verdict::Held | Verdict::Violated(_) => Ok(Some(Need::Holds)),
         }
     }

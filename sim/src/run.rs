@@ -1,6 +1,7 @@
 //! A finished run: what was planned, what happened, what each side holds.
 
 use crate::belief::Belief;
+use crate::fault::Place;
 use crate::history::{History, Nanos, Step};
 use crate::plan::Plan;
 use destinations::Ledger;
@@ -12,11 +13,13 @@ pub struct Options {
     pub steps_max: u32,
     /// Whether notes of the workflow's journal are taken, for a run that is told in full.
     pub journal: bool,
+    /// Whether the places are noted at which faults could have struck.
+    pub places: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { steps_max: 20_000, journal: false }
+        Options { steps_max: 20_000, journal: false, places: false }
     }
 }
 
@@ -31,6 +34,15 @@ pub enum Moment {
     Calm,
     /// At the end.
     End,
+}
+
+/// A place that a run came by, where a fault could have struck.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Visit {
+    /// The place.
+    pub place: Place,
+    /// The last step before it.
+    pub step: Step,
 }
 
 /// What the workflow believed at a moment.
@@ -75,6 +87,8 @@ pub struct Run {
     pub beliefs: Vec<BeliefAt>,
     /// Each fault of the tape: the step at which it struck.
     pub fired: Vec<Option<Step>>,
+    /// The places that it came by, in order; noted where it was asked for.
+    pub visits: Vec<Visit>,
     /// How it ended.
     pub end: End,
     /// Simulated time.

@@ -2,8 +2,8 @@
 
 use crate::belief::Belief;
 use crate::disk::DiskImage;
-use crate::fault::{Call, Fault};
-use crate::plan::{Plan, Workload};
+use crate::fault::{Call, Fault, Variation};
+use crate::plan::{Delivery, Plan, Workload};
 use crate::run::Run;
 use crate::seed::Seed;
 use destinations::{Assumptions, Contract};
@@ -66,6 +66,12 @@ pub trait Scenario: Send + Sync {
     fn workload(&self, contract: &Contract, seed: Seed) -> Workload;
     /// The faults of its dangerous moment, and those that the seed adds.
     fn faults(&self, contract: &Contract, workload: &Workload, seed: Seed) -> DrawnFaults;
+    /// The `copy`-th further delivery of a request, from 1, that differs in this way; none where the scenario
+    /// has no such variation. Its name tells it from the first one.
+    fn redelivery(&self, delivery: &Delivery, how: Variation, copy: u32) -> Option<Delivery> {
+        let _ = copy;
+        (how == Variation::Same).then(|| delivery.clone())
+    }
     /// One process, from its start to its death. It gets what it may touch.
     fn boot(&self, node: Node) -> BoxFuture<'static, Result<(), BoxError>>;
     /// What the disk holds before the first start; most programs begin with nothing.
@@ -141,9 +147,14 @@ pub struct Node {
     pub contract: Arc<Contract>,
     /// What it may assume.
     pub assumptions: Assumptions,
+    /// Its machine's wall clock: milliseconds since 1970.
+    pub clock: WallClock,
     /// The one known mistake to run with.
     pub mutant: Option<String>,
 }
+
+/// A machine's wall clock: milliseconds since 1970, which may be set or run fast.
+pub type WallClock = Arc<dyn Fn() -> i64 + Send + Sync>;
 
 /// A byte stream to a peer.
 pub trait Stream: tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + Unpin {}

@@ -37,6 +37,8 @@ pub enum Verdict {
     Violated(Vec<Violation>),
     /// A limit was hit and nothing was violated before.
     Undecided(String),
+    /// No correct workflow could survive the plan: what came of it says nothing.
+    Invalid(String),
     /// The harness failed; nothing counts.
     Harness(String),
 }

@@ -71,7 +71,7 @@ impl World {
     fn finish(self, plan: &Plan, end: End) -> Run {
         let (ledger, made_for) = self.desk.ledger();
         let mut state = self.field.lock();
-        let State { history, beliefs, fired, harness_error, .. } = &mut *state;
+        let State { history, beliefs, fired, visits, harness_error, .. } = &mut *state;
         let history = std::mem::take(history);
         let elapsed = history.events().last().map_or(Nanos(0), |event| event.t_ns);
         let end = harness_error.take().map_or(end, End::Harness);
@@ -82,6 +82,7 @@ impl World {
             made_for,
             beliefs: std::mem::take(beliefs),
             fired: std::mem::take(fired),
+            visits: std::mem::take(visits),
             end,
             elapsed,
             messages: self.messages.load(Ordering::Relaxed),
@@ -149,6 +150,7 @@ async fn live(
         // A known mistake can leave its mark on a connection: it gets its own.
         keep: plan.mutant.is_none(),
         journal: options.journal,
+        places: options.places,
     };
     let field = Field::new(scenario.image(), field_options, sender);
     crate::vfs::seed_randomness(plan.schedule, 0);
@@ -238,6 +240,7 @@ impl Supervisor<'_> {
             connect: crate::wire::connect(&self.field, self.contract, DESK),
             contract: self.contract.clone(),
             assumptions: self.scenario.assumptions(self.contract),
+            clock: self.field.wall_clock(),
             mutant: self.plan.mutant.clone(),
         };
         let process = self.scenario.boot(node);

@@ -3,7 +3,7 @@
 use crate::access::{Access, Draw, EVERY, once};
 use crate::goals;
 use crate::places::on_create;
-use sim::fault::{Fault, What};
+use sim::fault::{Fault, Omission, What};
 use sim::plan::{Expect, Workload};
 use sim::scenario::{Goal, Story};
 
@@ -38,5 +38,5 @@ fn plan(draw: &Draw<'_>) -> Workload {
 
 fn faults(draw: &Draw<'_>) -> Vec<Fault> {
     let _ = draw;
-    vec![on_create(1, What::OmitId)]
+    vec![on_create(1, What::OmitId(Omission::NoId))]
 }

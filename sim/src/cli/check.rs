@@ -145,6 +145,7 @@ fn calm_run(pipeline: Pipeline, scenario: &dyn Scenario, contract: &Contract) ->
             Err((exit::VIOLATED, message))
         }
         Verdict::Undecided(why) => Err((exit::UNDECIDED, why)),
+        Verdict::Invalid(why) => Err((exit::USAGE, why)),
         Verdict::Harness(error) => Err((exit::HARNESS, error)),
     }
 }

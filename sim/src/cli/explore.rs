@@ -5,7 +5,7 @@ use super::artifacts::Folder;
 use super::{CliError, Context, VERSION, choose, exit, github};
 use crate::explore::{Exploration, Failure, Notice, Request, explore};
 use crate::progress::Progress;
-use crate::replay::{Answer, Difference, Question, replay};
+use crate::replay::{Answer, Difference, Question, Written, replay};
 use crate::report::text::{self, Tone};
 use crate::report::{Explored, ToldFailure, json};
 use crate::resources::{cpu_seconds, now, peak_rss_bytes};
@@ -185,7 +185,7 @@ fn tell_failures(cx: &mut Context<'_>, request: &Request, done: &mut Exploration
                     true => answer.difference.clone(),
                     false => Some(Difference { step: 0, a: failure.fingerprint.0, b: other.to_owned() }),
                 };
-                done.compared(&failure.example, difference);
+                done.compared(&failure.example.case, difference);
                 told.push(Told { index, answer, contract, artifacts: None });
             }
             Err(error) => {
@@ -204,10 +204,12 @@ fn tell_failures(cx: &mut Context<'_>, request: &Request, done: &mut Exploration
 }
 
 fn tell(cx: &Context<'_>, request: &Request, failure: &Failure) -> Result<(Answer, Arc<Contract>), CliError> {
-    let case = failure.example.clone();
+    let case = failure.example.case.clone();
     let (index, contract) = choose::case(&cx.catalogue, &case, request.mutant.as_deref())?;
     let question = Question {
         mutant: request.mutant.clone(),
+        written: (!failure.by_seed)
+            .then(|| Written { recipe: failure.example.clone(), path: failure.example.to_string() }),
         kinds: request.kinds.clone(),
         steps_max: request.steps_max,
         ..Question::about(case)

@@ -19,6 +19,7 @@ pub(super) fn run(cx: &mut Context<'_>, args: &ReplayArgs) -> Result<u8, CliErro
     let question = Question {
         case,
         mutant: args.mutant.clone(),
+        written: None,
         kinds: choose::kinds(args.faults.as_deref())?,
         steps_max: args.steps_max.get(),
         all_faults: args.all_faults,
@@ -55,6 +56,7 @@ fn code_of(answer: &Answer) -> u8 {
         Verdict::Held => exit::HELD,
         Verdict::Violated(_) => exit::VIOLATED,
         Verdict::Undecided(_) => exit::UNDECIDED,
+        Verdict::Invalid(_) => exit::USAGE,
         Verdict::Harness(_) => exit::HARNESS,
     };
     let of_twice = if answer.difference.is_some() { exit::DIFFERS } else { exit::HELD };
@@ -70,6 +72,7 @@ pub(super) fn told(style: Style, answer: &Answer, contract: &Contract, until: Op
             style.status(Tone::Bad, "VIOLATED", &format!("{case}  {} {}", id.id, id.name))
         }
         (Verdict::Undecided(why), _) => style.status(Tone::Warn, "UNDECIDED", &format!("{case}  {why}")),
+        (Verdict::Invalid(why), _) => style.status(Tone::Warn, "INVALID", &format!("{case}  {why}")),
         (Verdict::Harness(error), _) => style.status(Tone::Bad, "HARNESS", &format!("{case}  {error}")),
         (Verdict::Held | Verdict::Violated(_), _) => style.status(Tone::Good, "HELD", &case.to_string()),
     }];

@@ -1,13 +1,13 @@
-//! The threads of an exploration: each takes the next seed, runs it, and hands over a few numbers.
+//! The threads of a stage: each takes the next plan, runs it, and hands over a few numbers.
 
-use super::{Request, TWICE, WINDOW};
+use super::{Chosen, Made, Plans, Request, WINDOW};
 use crate::catalogue::Catalogue;
 use crate::fault::KINDS;
 use crate::history::{Kind, Nanos};
 use crate::pipeline::{Pipeline, Ran};
-use crate::plan::{Case, Plan};
+use crate::plan::{Case, Plan, Recipe};
 use crate::replay::{Difference, difference, told};
-use crate::run::Options;
+use crate::run::{Options, Run};
 use crate::scenario::Scenario;
 use crate::verdict::{Fingerprint, InvariantId, Verdict};
 use crate::watch::Watch;
@@ -21,26 +21,35 @@ use std::time::Duration;
 pub(super) struct Job {
     catalogue: Arc<Catalogue>,
     pipeline: Pipeline,
-    pub(super) request: Request,
+    request: Arc<Request>,
+    pub(super) plans: Arc<dyn Plans>,
     pub(super) watch: Watch,
     dispatch: Mutex<Dispatch>,
     folded: AtomicU64,
 }
 
-/// Which seed is next, and the first that is not to be started.
+/// Which plan is next, and the first that is not to be started.
 struct Dispatch {
     next: u64,
     end: u64,
 }
 
-/// What came of one seed.
-pub(super) struct Outcome {
+/// What came of one plan.
+pub struct Outcome {
     /// Its place in the order.
     pub(super) k: u64,
-    pub(super) case: Case,
+    /// Which run it was.
+    pub case: Case,
     /// Index of the scenario among those chosen.
-    pub(super) chosen: usize,
-    pub(super) came: Came,
+    pub chosen: usize,
+    /// The verdict.
+    pub came: Came,
+    /// The plan written down; of a violation only.
+    pub(super) recipe: Option<Recipe>,
+    /// Whether the seed alone repeats it.
+    pub(super) by_seed: bool,
+    /// The run itself, where it is traced.
+    pub traced: Option<Box<Run>>,
     /// Hash of its history.
     pub(super) hash: u64,
     /// Faults on the tape and deliveries of the plan: what a reader has to take in.
@@ -57,24 +66,42 @@ pub(super) struct Outcome {
     pub(super) twice: Option<Option<Difference>>,
 }
 
-/// The verdict on one seed.
-pub(super) enum Came {
+/// The verdict on one plan.
+#[derive(Clone, Debug)]
+pub enum Came {
+    /// Every invariant held.
     Held,
+    /// At least one did not.
     Violated {
         /// The invariants that are violated, worst first, with fingerprints.
         all: Vec<(InvariantId, Fingerprint)>,
         /// Which of them is told.
         told: usize,
     },
+    /// A limit was hit.
     Undecided(String),
+    /// Nobody could survive the plan.
+    Invalid(String),
+    /// The harness failed.
     Harness(String),
 }
 
 impl Job {
-    pub(super) fn new(catalogue: Arc<Catalogue>, pipeline: Pipeline, request: Request) -> Self {
-        let dispatch = Mutex::new(Dispatch { next: 0, end: request.total() });
-        let folded = AtomicU64::new(0);
-        Job { catalogue, pipeline, request, watch: Watch::default(), dispatch, folded }
+    pub(super) fn new(
+        catalogue: Arc<Catalogue>,
+        pipeline: Pipeline,
+        request: &Arc<Request>,
+        plans: &Arc<dyn Plans>,
+    ) -> Self {
+        Job {
+            catalogue,
+            pipeline,
+            request: Arc::clone(request),
+            plans: Arc::clone(plans),
+            watch: Watch::default(),
+            dispatch: Mutex::new(Dispatch { next: 0, end: plans.len() }),
+            folded: AtomicU64::new(0),
+        }
     }
 
     /// Ends the handing out; the number of seeds that were handed out.
@@ -128,28 +155,31 @@ impl Job {
     }
 
     fn one(&self, k: u64) -> Outcome {
-        let request = &self.request;
-        let seed = request.seeds.at(request.shard.position(k));
-        let mut draw = seed.stream("case");
-        let index = draw.below(request.chosen.len() as u64) as usize;
-        let chosen = &request.chosen[index];
-        let contract = draw.pick(&chosen.contracts);
-        let case = Case { scenario: chosen.name.to_owned(), contract: contract.id.clone(), seed };
+        let Made { chosen: index, case, plan } = self.plans.make(k, &self.catalogue, &self.pipeline);
+        let chosen = &self.request.chosen[index];
         let scenario = &*self.catalogue.scenarios[chosen.scenario];
-        let mutant = request.mutant.as_deref();
-        let plan = (self.pipeline.draft)(scenario, contract, seed, mutant, request.kinds.as_deref());
         let plan = match plan {
             Ok(plan) => plan,
             Err(error) => return Outcome::empty(k, case, index, Came::Harness(error)),
         };
-        let options = Options { steps_max: request.steps_max, ..Options::default() };
+        let traced = self.plans.traced();
+        let options = Options { steps_max: self.request.steps_max, journal: traced, places: traced };
         self.watch.during(k, &case, || match self.pipeline.once(scenario, &plan, &options) {
             Ok(ran) => {
-                let twice = (k < TWICE).then(|| self.again(scenario, &plan, &options, &ran));
-                Outcome::of(k, index, chosen.killed_by, ran, twice)
+                let twice = (k < self.plans.twice()).then(|| self.again(scenario, &plan, &options, &ran));
+                let recipe = matches!(ran.judgement.verdict, Verdict::Violated(_))
+                    .then(|| self.recipe(scenario, chosen, &plan));
+                let outcome = Outcome::of(k, index, chosen.killed_by, ran, traced);
+                Outcome { recipe: recipe.flatten(), by_seed: self.plans.by_seed(), twice, ..outcome }
             }
             Err(error) => Outcome::empty(k, case.clone(), index, Came::Harness(error)),
         })
+    }
+
+    /// The plan written down.
+    fn recipe(&self, scenario: &dyn Scenario, chosen: &Chosen, plan: &Plan) -> Option<Recipe> {
+        let contract = chosen.contracts.iter().find(|contract| contract.id == plan.case.contract)?;
+        Some(Recipe::of(plan, &scenario.workload(contract, plan.case.seed)))
     }
 
     /// Where a second run differs. It runs on a fresh thread, so that what the first one left here shows.
@@ -171,13 +201,16 @@ impl Job {
 }
 
 impl Outcome {
-    /// The outcome of a seed that gave no run.
+    /// The outcome of a plan that gave no run.
     fn empty(k: u64, case: Case, chosen: usize, came: Came) -> Self {
         Outcome {
             k,
             case,
             chosen,
             came,
+            recipe: None,
+            by_seed: false,
+            traced: None,
             hash: 0,
             size: (0, 0),
             fired: [0; KINDS.len()],
@@ -191,13 +224,7 @@ impl Outcome {
         }
     }
 
-    fn of(
-        k: u64,
-        chosen: usize,
-        killed_by: Option<&str>,
-        ran: Ran,
-        twice: Option<Option<Difference>>,
-    ) -> Self {
+    fn of(k: u64, chosen: usize, killed_by: Option<&str>, ran: Ran, traced: bool) -> Self {
         let Ran { run, judgement } = ran;
         let told = told(&judgement, killed_by);
         let came = match (judgement.verdict, told) {
@@ -207,12 +234,12 @@ impl Outcome {
             }
             (Verdict::Held | Verdict::Violated(_), _) => Came::Held,
             (Verdict::Undecided(why), _) => Came::Undecided(why),
+            (Verdict::Invalid(why), _) => Came::Invalid(why),
             (Verdict::Harness(error), _) => Came::Harness(error),
         };
         let (mut fired, mut drifted) = ([0; KINDS.len()], [0; KINDS.len()]);
         for (fault, struck) in run.plan.tape.faults().iter().zip(&run.fired) {
-            let kind = KINDS.iter().position(|kind| *kind == fault.what.kind());
-            let kind = kind.expect("every kind is listed");
+            let kind = fault.what.kind_index();
             if struck.is_some() { fired[kind] += 1 } else { drifted[kind] += 1 }
         }
         let time_of = |wanted: Kind| run.history.events().iter().find(|e| e.kind == wanted).map(|e| e.t_ns.0);
@@ -231,8 +258,11 @@ impl Outcome {
             events: run.history.events().len() as u64,
             elapsed: run.elapsed,
             settled_in,
-            twice,
-            case: run.plan.case,
+            twice: None,
+            recipe: None,
+            by_seed: false,
+            case: run.plan.case.clone(),
+            traced: traced.then(|| Box::new(run)),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::pool::{Came, Outcome};
 use crate::fault::KINDS;
-use crate::plan::Case;
+use crate::plan::{Case, Recipe};
 use crate::replay::Difference;
 use crate::verdict::{Fingerprint, InvariantId};
 use siphasher::sip::SipHasher13;
@@ -31,6 +31,8 @@ pub struct Exploration {
     pub violated: u64,
     /// Runs that hit a limit.
     pub undecided: u64,
+    /// Runs of plans that nobody could survive.
+    pub invalid: u64,
     /// Runs in which the harness failed.
     pub harness: u64,
     /// The first undecided cases and why.
@@ -87,8 +89,14 @@ pub struct Failure {
     pub fingerprint: Fingerprint,
     /// The invariant that is told.
     pub invariant: InvariantId,
-    /// The case with the fewest faults and deliveries.
-    pub example: Case,
+    /// The plan with the fewest faults and deliveries.
+    pub example: Recipe,
+    /// Whether the example's seed alone repeats it.
+    pub by_seed: bool,
+    /// The search that found it first.
+    pub strategy: &'static str,
+    /// Runs of the whole exploration until then, this one included.
+    pub after_runs: u64,
     /// Seeds that hit it.
     pub seeds_failing: u64,
     /// Every other invariant that any of these seeds violates.
@@ -105,6 +113,7 @@ impl Exploration {
             held: 0,
             violated: 0,
             undecided: 0,
+            invalid: 0,
             harness: 0,
             undecided_examples: vec![],
             harness_examples: vec![],
@@ -146,9 +155,8 @@ impl Exploration {
         }
     }
 
-    /// Takes in the next seed's outcome; the index of its failure when that is a new one.
-    pub(super) fn add(&mut self, outcome: Outcome) -> Option<usize> {
-        assert_eq!(outcome.k, self.runs, "outcomes are folded in the order of the seeds");
+    /// Takes in the next plan's outcome; the index of its failure when that is a new one.
+    pub(super) fn add(&mut self, outcome: Outcome, strategy: &'static str) -> Option<usize> {
         self.runs += 1;
         self.events += outcome.events;
         self.simulated_ns += u128::from(outcome.elapsed.0);
@@ -161,12 +169,17 @@ impl Exploration {
         if let Some(difference) = outcome.twice.clone() {
             self.compared(&outcome.case, difference);
         }
-        let Outcome { case, came, size, .. } = outcome;
+        let Outcome { case, came, size, recipe, by_seed, .. } = outcome;
         match came {
             Came::Held => self.held += 1,
             Came::Violated { all, told } => {
                 self.violated += 1;
-                return self.failed(case, size, &all, told);
+                let recipe = recipe.expect("a violated plan is written down");
+                return self.failed((recipe, by_seed), size, strategy, (&all, told));
+            }
+            Came::Invalid(why) => {
+                self.invalid += 1;
+                keep_example(&mut self.undecided_examples, (case, why));
             }
             Came::Undecided(why) => {
                 self.undecided += 1;
@@ -182,10 +195,10 @@ impl Exploration {
 
     fn failed(
         &mut self,
-        case: Case,
+        (example, by_seed): (Recipe, bool),
         size: (usize, usize),
-        all: &[(InvariantId, Fingerprint)],
-        told: usize,
+        strategy: &'static str,
+        (all, told): (&[(InvariantId, Fingerprint)], usize),
     ) -> Option<usize> {
         let (invariant, fingerprint) = &all[told];
         let also = all.iter().map(|(id, _)| *id).filter(|id| id != invariant);
@@ -193,14 +206,17 @@ impl Exploration {
             known.seeds_failing += 1;
             known.also.extend(also);
             if size < known.size {
-                (known.size, known.example) = (size, case);
+                (known.size, known.example, known.by_seed) = (size, example, by_seed);
             }
             return None;
         }
         self.failures.push(Failure {
             fingerprint: fingerprint.clone(),
             invariant: *invariant,
-            example: case,
+            example,
+            by_seed,
+            strategy,
+            after_runs: self.runs,
             seeds_failing: 1,
             also: also.collect(),
             size,
@@ -218,6 +234,7 @@ impl Exploration {
                 all.hash(&mut self.hasher);
             }
             Came::Undecided(_) => 2u8.hash(&mut self.hasher),
+            Came::Invalid(_) => 4u8.hash(&mut self.hasher),
             Came::Harness(_) => 3u8.hash(&mut self.hasher),
         }
     }
@@ -256,7 +273,7 @@ impl ScenarioTally {
         match outcome.came {
             Came::Held => self.held += 1,
             Came::Violated { .. } => self.violated += 1,
-            Came::Undecided(_) | Came::Harness(_) => {}
+            Came::Undecided(_) | Came::Invalid(_) | Came::Harness(_) => {}
         }
         self.fired = sums([&self.fired, &outcome.fired].into_iter());
         self.drifted = sums([&self.drifted, &outcome.drifted].into_iter());

@@ -50,7 +50,7 @@ fn one_bug_is_one_failure() {
     let failure = &done.failures[0];
     assert_eq!(failure.invariant.id, "V7", "the invariant that must kill the mutant is the one that is told");
     assert!(failure.seeds_failing > 50 && failure.seeds_failing == done.violated);
-    assert_eq!(failure.example.contract, "zendesk_ticket", "the unique reference saves the other one");
+    assert_eq!(failure.example.case.contract, "zendesk_ticket", "the unique reference saves the other one");
     assert_eq!(failure.also.iter().map(|id| id.id).collect::<Vec<_>>(), ["V1"]);
 }
 

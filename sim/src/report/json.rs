@@ -178,6 +178,7 @@ struct SummaryLine<'a> {
     held: u64,
     violated: u64,
     undecided: u64,
+    invalid: u64,
     harness_errors: u64,
     failures: usize,
     never: usize,
@@ -223,6 +224,7 @@ pub fn summary(explored: &Explored<'_>) -> String {
         held: done.held,
         violated: done.violated,
         undecided: done.undecided,
+        invalid: done.invalid,
         harness_errors: done.harness,
         failures: done.failures.len(),
         never: explored.never().len(),
@@ -298,6 +300,7 @@ pub fn verdict(answer: &Answer, exit: u8) -> String {
         Verdict::Held => ("held", None),
         Verdict::Violated(_) => ("violated", None),
         Verdict::Undecided(why) => ("undecided", Some(why.as_str())),
+        Verdict::Invalid(why) => ("invalid", Some(why.as_str())),
         Verdict::Harness(error) => ("harness-error", Some(error.as_str())),
     };
     let violations = match &judgement.verdict {

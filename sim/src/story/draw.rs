@@ -236,7 +236,7 @@ fn fault_row(run: &Run, n: u32, words: &str, at_desk: bool) -> Row {
         }
         What::Refuse | What::LoseRequest(_) | What::NotApplied(None) => beside(Left::SendsInVain, '│'),
         What::LoseResponse(_) | What::ApplyLate(_) | What::Hang { .. } => beside(Left::GetsNothing, '┤'),
-        What::NotApplied(Some(_)) | What::ErrorAfter(_) | What::OmitId | What::AnswerSlowly(_) => {
+        What::NotApplied(Some(_)) | What::ErrorAfter(_) | What::OmitId(_) | What::AnswerSlowly(_) => {
             beside(Left::Idle, '✗')
         }
         _ if at_desk => beside(Left::Idle, '✗'),

@@ -57,9 +57,10 @@ fn reported(
     };
     let (mut lines, mut json_lines) = (vec![], vec![]);
     for one in &done.failures {
-        let scenario = catalogue.scenarios.iter().find(|s| s.name() == one.example.scenario).unwrap();
-        let contract = scenario.contracts().into_iter().find(|c| c.id == one.example.contract).unwrap();
-        let question = Question { mutant: mutant.map(str::to_owned), ..Question::about(one.example.clone()) };
+        let scenario = catalogue.scenarios.iter().find(|s| s.name() == one.example.case.scenario).unwrap();
+        let contract = scenario.contracts().into_iter().find(|c| c.id == one.example.case.contract).unwrap();
+        let question =
+            Question { mutant: mutant.map(str::to_owned), ..Question::about(one.example.case.clone()) };
         let answer = replay(pipeline(), &**scenario, &contract, &question, &Watch::default()).unwrap();
         let artifacts = Some("target/in-doubt/latest/x");
         let told = ToldFailure { failure: one, answer: &answer, contract: &contract, artifacts };
