@@ -4,10 +4,11 @@ use crate::belief;
 use destinations::{Assumptions, Contract};
 use sim::belief::Belief;
 use sim::disk::DiskImage;
-use sim::fault::{Call, Fault};
+use sim::fault::{Call, Fault, Variation};
 use sim::plan::{Ask, Delivery, DeskPlan, Expect, Plan, SENTINEL, Workload};
 use sim::scenario::{
-    Believes, BoxError, BoxFuture, Decision, DrawnFaults, Goal, Mutant, Node, Scenario, Seen, Serves, Story,
+    Believes, BoxError, BoxFuture, Choice, Decision, DrawnFaults, Goal, Mutant, Node, Scenario, Seen, Serves,
+    Story,
 };
 use sim::seed::Seed;
 use std::sync::{Arc, OnceLock};
@@ -90,6 +91,10 @@ impl Scenario for Access {
         DrawnFaults { own, more }
     }
 
+    fn redelivery(&self, delivery: &Delivery, how: Variation, copy: u32) -> Option<Delivery> {
+        crate::redelivery::of(delivery, how, copy)
+    }
+
     fn boot(&self, node: Node) -> BoxFuture<'static, Result<(), BoxError>> {
         Box::pin(boot(node))
     }
@@ -106,16 +111,8 @@ impl Scenario for Access {
         serves
     }
 
-    fn decision(&self, operation: &str, found: Option<&str>, _: &Plan) -> Option<Decision> {
-        let record = found?;
-        let body = serde_json::json!({
-            "by": "service-desk-lead", "reason": "found by its marker in the desk", "ref": record,
-        });
-        Some(Decision {
-            path: format!("/operations/{operation}/confirm_found"),
-            body: body.to_string().into_bytes(),
-            words: format!("finds {record} at the desk and confirms it"),
-        })
+    fn decision(&self, operation: &str, choice: &Choice, _: &Plan) -> Option<Decision> {
+        Some(crate::people::decision(operation, choice))
     }
 
     fn settles_within_s(&self, contract: &Contract) -> u64 {

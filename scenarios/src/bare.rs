@@ -12,7 +12,8 @@ use sim::disk::DiskImage;
 use sim::fault::{Call, ExchangeName, Fault, Keep, Loss, Phase, Place, What, When};
 use sim::plan::{DeskPlan, Plan, Workload};
 use sim::scenario::{
-    Believes, BoxError, BoxFuture, Decision, DrawnFaults, Goal, Node, Scenario, Seen, Serves, Story, Stream,
+    Believes, BoxError, BoxFuture, Choice, Decision, DrawnFaults, Goal, Node, Scenario, Seen, Serves, Story,
+    Stream,
 };
 use sim::seed::Seed;
 use std::convert::Infallible;
@@ -96,7 +97,7 @@ impl Scenario for Bare {
         |seen: Seen<'_>| (seen.call == Call::Fetch).then(|| operation("R17"))
     }
 
-    fn decision(&self, _: &str, _: Option<&str>, _: &Plan) -> Option<Decision> {
+    fn decision(&self, _: &str, _: &Choice, _: &Plan) -> Option<Decision> {
         None
     }
 

@@ -44,6 +44,10 @@ pub fn read(image: &DiskImage) -> Result<Belief, BoxError> {
         let contents = read_all(connection);
         // Nothing may be written when the thread ends and drops the connection.
         process.machine().power_off();
+        if contents.is_err() {
+            // What it has read of a decayed schema must not be believed of the next image.
+            *reader = None;
+        }
         contents.map_err(BoxError::from)
     })?;
     Ok(belief(&contents))

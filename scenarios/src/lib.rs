@@ -1,8 +1,8 @@
 //! The catalogue: the access-request workflow under every story that it must survive.
 //!
 //! [`access`] binds the real workflow to the harness, [`stories`] has one file a story, [`storm`] adds faults
-//! beyond a story's own, [`belief`] reads what the workflow believes, [`goals`] says what some seed must
-//! reach.
+//! beyond a story's own, [`redelivery`] and [`people`] say what sources and people send when they err,
+//! [`belief`] reads what the workflow believes, [`goals`] says what some seed must reach.
 #![forbid(unsafe_code)]
 
 pub mod access;
@@ -10,7 +10,9 @@ pub mod bare;
 pub mod belief;
 pub mod bench;
 pub mod goals;
+pub mod people;
 pub mod places;
+pub mod redelivery;
 pub mod stories;
 pub mod storm;
 

@@ -71,6 +71,12 @@ pub trait DiskHooks: Send + Sync {
         false
     }
 
+    /// Whether this read fails.
+    fn read_error(&self, file: &str) -> bool {
+        let _ = file;
+        false
+    }
+
     /// Whether this write of `len` bytes meets a full disk.
     fn full(&self, file: &str, len: u32) -> bool {
         let _ = (file, len);
@@ -94,6 +100,9 @@ pub enum DiskError {
     /// The disk is full; nothing was written.
     #[error("the disk is full")]
     Full,
+    /// The read failed; nothing was read.
+    #[error("the read failed")]
+    Read,
     /// The sync failed; what was pending is not durable and will not become so.
     #[error("the sync failed")]
     Sync,
@@ -336,9 +345,12 @@ impl SimFile {
     /// Reads what there is from `offset` on and returns the number of bytes.
     ///
     /// # Errors
-    /// [`DiskError::Dead`] without power.
+    /// [`DiskError::Read`], and [`DiskError::Dead`] without power.
     pub fn read(&self, offset: u64, out: &mut [u8]) -> Result<usize, DiskError> {
         self.supply.powered()?;
+        if self.supply.hooks.read_error(&self.name) {
+            return Err(DiskError::Read);
+        }
         let content = self.content();
         let n = content.cache.len().saturating_sub(offset).min(out.len() as u64) as usize;
         content.cache.read(offset, &mut out[..n]);

@@ -1,12 +1,17 @@
 //! What all nodes of one run share: the history, the tape, the machine, and what crosses the wire.
 
+mod boundary;
+mod knowledge;
+
 use crate::disk::process::Process;
-use crate::disk::{CrashKeep, DiskHooks, DiskImage, Machine, Side};
-use crate::fault::{Call, ExchangeName, FaultTape, Keep, Phase, Place, What, When};
+use crate::disk::{DiskImage, Machine};
+use crate::fault::{Call, ExchangeName, Fault, FaultTape, Phase, Place, What};
 use crate::history::{History, Kind, Nanos, Step};
-use crate::run::{BeliefAt, Moment, Visit};
+use crate::plan::Delivery;
+use crate::run::{BeliefAt, Visit};
 use crate::scenario::{Believes, Serves, WallClock};
 use crate::wallclock::WallClockState;
+use boundary::{DiskTrouble, Hooks};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -24,8 +29,6 @@ pub(crate) const PEOPLE: &str = "people";
 
 /// Why a run with too many steps ends.
 pub(crate) const STEP_LIMIT: &str = "the run took more steps than its limit";
-/// Microseconds that a disk sync takes at least; each takes up to as much again.
-const SYNC_MICROS: u64 = 200;
 
 /// What the supervisor hears.
 pub(crate) enum News {
@@ -69,6 +72,10 @@ pub(crate) struct State {
     pub(crate) history: History,
     pub(crate) tape: FaultTape,
     pub(crate) fired: Vec<Option<Step>>,
+    /// The faults whose places the run came by: each strikes once.
+    met: Vec<bool>,
+    /// The deliveries that faults have made.
+    pub(crate) further: Vec<Delivery>,
     /// The places at which faults could have struck, where they are noted.
     pub(crate) visits: Vec<Visit>,
     /// Whether faults still strike.
@@ -88,14 +95,25 @@ pub(crate) struct State {
     /// Syncs of all boots: whether the belief can have changed.
     pub(crate) all_syncs: u64,
     pub(crate) up: bool,
-    pub(crate) full_until: Nanos,
     pub(crate) clock: WallClockState,
-    sync_fails: bool,
-    /// Whether the disk has failed in this run, so that a process may end because of it.
-    pub(crate) disk_failed: bool,
+    pub(crate) disk: DiskTrouble,
     pub(crate) beliefs: Vec<BeliefAt>,
     pub(crate) harness_error: Option<String>,
     journal: BTreeMap<String, String>,
+}
+
+impl State {
+    /// What chooses what a power cut or a decay of the disk does here.
+    fn crash_seed(&self) -> u64 {
+        u64::from(self.boot) << 32 | u64::from(self.syncs)
+    }
+}
+
+/// A fault whose place the run has come by, and which may strike later.
+#[derive(Clone)]
+pub(crate) struct Planned {
+    index: usize,
+    pub(crate) what: What,
 }
 
 /// What all nodes share.
@@ -139,6 +157,8 @@ impl Field {
             let state = State {
                 history: History::default(),
                 fired: vec![None; options.tape.faults().len()],
+                met: vec![false; options.tape.faults().len()],
+                further: vec![],
                 visits: vec![],
                 tape: options.tape,
                 storm: true,
@@ -153,10 +173,8 @@ impl Field {
                 syncs: 0,
                 all_syncs: 0,
                 up: false,
-                full_until: Nanos(0),
                 clock: WallClockState::default(),
-                sync_fails: false,
-                disk_failed: false,
+                disk: DiskTrouble::default(),
                 beliefs: vec![],
                 harness_error: None,
                 journal: BTreeMap::new(),
@@ -224,8 +242,37 @@ impl Field {
         planned.is_some_and(|(_, what)| *what == What::Refuse)
     }
 
-    /// Takes the fault at a place off the tape.
-    fn strike(&self, node: &'static str, place: &Place, cause: Option<Step>) -> Option<(What, Step)> {
+    /// How long the tape holds this step of an exchange up; none where nothing or something else is planned.
+    pub(crate) fn held_up(
+        &self,
+        node: &'static str,
+        exchange: &ExchangeName,
+        phase: Phase,
+    ) -> Option<Duration> {
+        let place = Place::Phase { exchange: exchange.clone(), phase };
+        if !matches!(self.lock().tape.at(&place), Some((_, What::Delay(_)))) {
+            return None;
+        }
+        match self.strike(node, &place, None)? {
+            (What::Delay(ms), _) => Some(Duration::from_millis(ms)),
+            (other, _) => unreachable!("a place has one fault, and this is {}", other.kind()),
+        }
+    }
+
+    /// Takes the fault at a place off the tape, and lets it strike now.
+    pub(crate) fn strike(
+        &self,
+        node: &'static str,
+        place: &Place,
+        cause: Option<Step>,
+    ) -> Option<(What, Step)> {
+        let planned = self.meet(place)?;
+        let step = self.strikes(node, &planned, cause);
+        Some((planned.what, step))
+    }
+
+    /// Comes by a place: the fault that the tape has for it, to strike now or later.
+    pub(crate) fn meet(&self, place: &Place) -> Option<Planned> {
         let mut state = self.lock();
         if !state.storm {
             return None;
@@ -235,126 +282,21 @@ impl Field {
             state.visits.push(Visit { place: place.clone(), step });
         }
         let (index, what) = state.tape.at(place).map(|(index, what)| (index, what.clone()))?;
-        if state.fired[index].is_some() {
+        if std::mem::replace(&mut state.met[index], true) {
             return None;
         }
-        let kind = Kind::Fault { n: index as u32 + 1, what: what.kind(), words: what.to_string() };
-        let step = state.history.add(now(), node, kind, cause);
-        state.fired[index] = Some(step);
         state.storm_until = state.storm_until.max(Nanos(now().0 + what.lasts_ms() * 1_000_000));
-        Some((what, step))
+        Some(Planned { index, what })
     }
 
-    /// A point of an exchange: the process may die or pause here.
-    pub(crate) fn phase(&self, exchange: &ExchangeName, phase: Phase) -> Alive {
-        let place = Place::Phase { exchange: exchange.clone(), phase };
-        self.boundary(&place)
-    }
-
-    fn boundary(&self, place: &Place) -> Alive {
-        if !self.lock().up {
-            return Alive::No;
-        }
-        let Some((what, step)) = self.strike(WORKFLOW, place, None) else { return Alive::Yes };
-        match what {
-            What::Kill(down) => self.die(None, down, step),
-            What::PowerCut { down, keep } => self.die(Some(keep), down, step),
-            What::Pause(ms) => {
-                self.event(WORKFLOW, Kind::Paused, Some(step));
-                madsim::runtime::Handle::current().pause(WORKFLOW);
-                let _ = self.news.send(News::Paused(ms));
-                return Alive::Yes;
-            }
-            What::ClockStep(ms) => {
-                self.lock().clock.step(ms);
-                return Alive::Yes;
-            }
-            What::ClockRate(ppm) => {
-                self.lock().clock.set_rate(now(), ppm);
-                return Alive::Yes;
-            }
-            What::DiskFull(ms) => {
-                let mut state = self.lock();
-                state.full_until = Nanos(now().0 + ms * 1_000_000);
-                return Alive::Yes;
-            }
-            What::SyncError => {
-                let mut state = self.lock();
-                (state.sync_fails, state.disk_failed) = (true, true);
-                return Alive::Yes;
-            }
-            other => unreachable!("the tape keeps {} away from boundaries", other.kind()),
-        }
-        Alive::No
-    }
-
-    /// The process dies: first its disk and wires stop, then its tasks.
-    fn die(&self, power: Option<Keep>, down: u64, cause: Step) {
-        {
-            let mut state = self.lock();
-            state.up = false;
-            let node_kind = if power.is_some() { Kind::PowerCut } else { Kind::Killed };
-            state.history.add(now(), WORKFLOW, node_kind, Some(cause));
-            match power {
-                None => state.process.kill(),
-                Some(keep) => {
-                    state.machine.power_off();
-                    let seed = u64::from(state.boot) << 32 | u64::from(state.syncs);
-                    let image = state.machine.crash(&crash_keep(keep, seed));
-                    let me = self.me.clone();
-                    state.machine = Machine::boot(image, Arc::new(Hooks(me)), seed);
-                }
-            }
-        }
-        madsim::runtime::Handle::current().kill(WORKFLOW);
-        self.believe(Moment::Crash);
-        let _ = self.news.send(News::Down(down));
-    }
-
-    /// Reads what the workflow believes, from what would survive.
-    pub(crate) fn believe(&self, moment: Moment) {
-        let (image, step) = {
-            let state = self.lock();
-            // A killed process leaves its page cache; only what is durable counts while it lives.
-            let image = if moment == Moment::Crash {
-                state.machine.cache_image()
-            } else {
-                state.machine.durable_image()
-            };
-            (image, Step(state.history.events().len() as u32))
-        };
-        let read = (self.believes)(&image);
+    /// The fault strikes.
+    pub(crate) fn strikes(&self, node: &'static str, planned: &Planned, cause: Option<Step>) -> Step {
+        let Planned { index, what } = planned;
+        let kind = Kind::Fault { n: *index as u32 + 1, what: what.kind(), words: what.to_string() };
         let mut state = self.lock();
-        match read {
-            Ok(belief) => state.beliefs.push(BeliefAt { moment, step, belief }),
-            Err(error) => state.harness_error = Some(format!("the durable image cannot be read: {error}")),
-        }
-    }
-
-    /// Notes what has become durable, for runs that are told in full.
-    fn journal(&self) {
-        if !self.take_journal {
-            return;
-        }
-        let image = self.lock().machine.durable_image();
-        let Ok(belief) = (self.believes)(&image) else { return };
-        let mut state = self.lock();
-        for operation in belief.operations {
-            let record = operation.record.as_deref().map(|r| format!(", record {r}")).unwrap_or_default();
-            let sends = match operation.attempts.len() {
-                0 => String::new(),
-                1 => ", 1 send".to_owned(),
-                n => format!(", {n} sends"),
-            };
-            // The last word says it: `requiring_verification/in_doubt` is in doubt.
-            let word = operation.words.rsplit('/').next().unwrap_or_default();
-            let words = format!("{word}{sends}{record}");
-            if state.journal.get(&operation.name) != Some(&words) {
-                state.journal.insert(operation.name.clone(), words.clone());
-                let kind = Kind::Journal { about: operation.name, words };
-                state.history.add(now(), WORKFLOW, kind, None);
-            }
-        }
+        let step = state.history.add(now(), node, kind, cause);
+        state.fired[*index] = Some(step);
+        step
     }
 
     /// The wall clock of the workflow's machine.
@@ -374,8 +316,13 @@ impl Field {
         state.boot += 1;
         state.syncs = 0;
         state.up = true;
-        let start = if self.keep { Process::start_kept } else { Process::start };
+        let spoils = |fault: &Fault| matches!(fault.what, What::BitFlip | What::LyingSync);
+        let decays = state.tape.faults().iter().any(spoils);
+        let start = if self.keep && !decays { Process::start_kept } else { Process::start };
         state.process = start(state.machine.clone());
+        if decays {
+            state.process.never_keep();
+        }
         (state.process.uri("db"), state.boot)
     }
 }
@@ -383,57 +330,4 @@ impl Field {
 /// The first characters of a key: enough to tell two apart.
 pub(crate) fn short(key: &str) -> &str {
     key.get(..12).unwrap_or(key)
-}
-
-fn crash_keep(keep: Keep, seed: u64) -> CrashKeep {
-    match keep {
-        Keep::Nothing => CrashKeep::Nothing,
-        Keep::Everything => CrashKeep::Everything,
-        Keep::Prefix => CrashKeep::Prefix(seed),
-        Keep::Mixed => CrashKeep::Mixed { seed, torn: false },
-        Keep::Torn => CrashKeep::Mixed { seed, torn: true },
-    }
-}
-
-/// The disk's boundaries, reported to the field while it lives.
-struct Hooks(Weak<Field>);
-
-impl DiskHooks for Hooks {
-    fn sync(&self, _: &Machine, _: &str, side: Side) {
-        let Some(field) = self.0.upgrade() else { return };
-        let (boot, nth) = {
-            let mut state = field.lock();
-            if !state.up {
-                return;
-            }
-            if side == Side::Before {
-                state.syncs += 1;
-            } else {
-                state.all_syncs += 1;
-            }
-            (state.boot, state.syncs)
-        };
-        let when = if side == Side::Before { When::Before } else { When::After };
-        if side == Side::After {
-            madsim::time::advance(Duration::from_micros(SYNC_MICROS + u64::from(nth * 37) % SYNC_MICROS));
-            field.event(WORKFLOW, Kind::Synced { boot, nth }, None);
-            field.journal();
-        }
-        let _ = field.boundary(&Place::Sync { boot, nth, when });
-    }
-
-    fn wrote(&self, _: &str, offset: u64, len: u32) {
-        if let Some(field) = self.0.upgrade() {
-            field.lock().history.wrote(offset, len);
-        }
-    }
-
-    fn sync_error(&self, _: &str) -> bool {
-        let Some(field) = self.0.upgrade() else { return false };
-        std::mem::take(&mut field.lock().sync_fails)
-    }
-
-    fn full(&self, _: &str, _: u32) -> bool {
-        self.0.upgrade().is_some_and(|field| now() < field.lock().full_until)
-    }
 }

@@ -8,7 +8,7 @@ use crate::pipeline::Pipeline;
 use crate::plan::{Ask, Case, Delivery, DeskPlan, Expect, Plan, Workload};
 use crate::run::{BeliefAt, End, Moment, Options, Run};
 use crate::scenario::{
-    Believes, BoxError, BoxFuture, Decision, DrawnFaults, Goal, Mutant, Node, Scenario, Serves, Story,
+    Believes, BoxError, BoxFuture, Choice, Decision, DrawnFaults, Goal, Mutant, Node, Scenario, Serves, Story,
 };
 use crate::seed::Seed;
 use crate::verdict::{Fingerprint, InvariantId, Judgement, Verdict, Violation};
@@ -67,7 +67,7 @@ impl Scenario for Toy {
     fn max_sends(&self) -> u32 {
         3
     }
-    fn decision(&self, _: &str, _: Option<&str>, _: &Plan) -> Option<Decision> {
+    fn decision(&self, _: &str, _: &Choice, _: &Plan) -> Option<Decision> {
         None
     }
     fn settles_within_s(&self, _: &Contract) -> u64 {
@@ -270,6 +270,7 @@ fn run(_: &dyn Scenario, plan: &Plan, options: &Options) -> Run {
         ledger: script.desk.ledger().clone(),
         beliefs: vec![BeliefAt { moment: Moment::End, step: last, belief }],
         fired: script.fired,
+        further: vec![],
         visits: vec![],
         end: End::Finished { settled: true },
         elapsed: Nanos(script.now),

@@ -3,16 +3,20 @@
 
 mod checks;
 mod facts;
+mod slack;
+mod waits;
 
 use crate::belief::BelievedOperation;
-use crate::history::Event;
+use crate::history::{Event, Nanos};
 use crate::run::{End, Run};
 use crate::scenario::Scenario;
 use crate::terms::Terms;
 use crate::verdict::{Fingerprint, InvariantId, Judgement, Verdict, Violation};
+use destinations::recovery::Doubt;
 use destinations::{Assumptions, Contract, Recovery};
 use facts::{Believed, Facts};
 use siphasher::sip::SipHasher13;
+use slack::Slack;
 use std::collections::BTreeSet;
 use std::hash::Hasher as _;
 use std::sync::Arc;
@@ -83,6 +87,12 @@ struct Court<'a> {
 }
 
 impl Court<'_> {
+    /// What the workflow's clock can have made of the ages in a doubt, up to an instant.
+    fn as_its_clock_shows(&self, doubt: Doubt, now: Nanos) -> Doubt {
+        let forgotten = self.recovery.replay.as_ref().map(|replay| replay.retention);
+        Slack::of(self.run, now).widen(doubt, forgotten)
+    }
+
     /// What was believed of an operation at the end.
     fn finally(&self, operation: &str) -> Option<&BelievedOperation> {
         self.lasting.last()?.operations.get(operation).copied()

@@ -1,7 +1,7 @@
 //! Everything outside: the source that delivers until it is answered, and the people who decide.
 
-use crate::fault::{Call, ExchangeName, Phase, What};
-use crate::field::{Alive, Field, PEOPLE, SOURCE, WORKFLOW};
+use crate::fault::{Call, ExchangeName, Phase, Place, Variation, What};
+use crate::field::{Alive, Field, PEOPLE, Planned, SOURCE, WORKFLOW};
 use crate::history::{Kind, digest};
 use crate::io::Io;
 use crate::plan::Delivery;
@@ -35,24 +35,88 @@ fn is_settled(answer: &Answered) -> bool {
     }
 }
 
-/// Delivers until the workflow has answered for good: at least once, as real sources do.
-pub(crate) async fn deliver(
-    field: Arc<Field>,
-    address: &'static str,
-    delivery: Delivery,
-    open: Arc<AtomicUsize>,
-) {
-    tokio::time::sleep(Duration::from_millis(delivery.at_ms)).await;
-    let mut pause = FIRST_PAUSE;
-    loop {
-        let exchange = field.name_exchange(Call::Deliver, &delivery.name);
-        let answer = post(&field, SOURCE, &exchange, address, "/deliveries", &delivery.body).await;
-        if answer.as_ref().is_some_and(is_settled) {
-            open.fetch_sub(1, Ordering::Relaxed);
-            return;
+/// How often a source offers what is refused without being recorded, before somebody puts it aside.
+const POISONED_TRIES: u32 = 3;
+
+/// The source of requests.
+#[derive(Clone)]
+pub(crate) struct Source {
+    pub(crate) field: Arc<Field>,
+    pub(crate) address: &'static str,
+    /// Deliveries that are not answered for good.
+    pub(crate) open: Arc<AtomicUsize>,
+}
+
+impl Source {
+    /// Sends a delivery off at its time, with what the tape has for it: `further` are the deliveries that it
+    /// asks for.
+    pub(crate) async fn send_off(self, delivery: Delivery, further: Vec<Delivery>) {
+        tokio::time::sleep(Duration::from_millis(delivery.at_ms)).await;
+        if let Some(planned) = self.field.meet(&Place::Delivery(delivery.name.clone())) {
+            match planned.what {
+                What::HoldBack(ms) => {
+                    self.field.strikes(SOURCE, &planned, None);
+                    tokio::time::sleep(Duration::from_millis(ms)).await;
+                }
+                What::AtOnce(_) => {
+                    self.field.strikes(SOURCE, &planned, None);
+                    for copy in further {
+                        self.field.lock().further.push(copy.clone());
+                        self.open.fetch_add(1, Ordering::Relaxed);
+                        tokio::spawn(self.clone().until_answered(copy));
+                    }
+                }
+                What::Redeliver { how, after_ms } => {
+                    for again in further {
+                        tokio::spawn(self.clone().again(again, planned.clone(), how, after_ms));
+                    }
+                }
+                ref other => unreachable!("the tape keeps {} away from deliveries", other.kind()),
+            }
         }
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(LONGEST_PAUSE);
+        self.until_answered(delivery).await;
+    }
+
+    /// One more delivery, later.
+    async fn again(self, delivery: Delivery, planned: Planned, how: Variation, after_ms: u64) {
+        let poisoned = how == Variation::Poison;
+        if !poisoned {
+            self.open.fetch_add(1, Ordering::Relaxed);
+        }
+        tokio::time::sleep(Duration::from_millis(after_ms)).await;
+        self.field.strikes(SOURCE, &planned, None);
+        self.field.lock().further.push(delivery.clone());
+        if poisoned { self.until_put_aside(delivery).await } else { self.until_answered(delivery).await }
+    }
+
+    /// Delivers until the workflow has answered for good: at least once, as real sources do.
+    async fn until_answered(self, delivery: Delivery) {
+        let mut pause = FIRST_PAUSE;
+        while !self.deliver(&delivery).await.as_ref().is_some_and(is_settled) {
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+        self.open.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Delivers what nobody can read: it is never acknowledged, and nothing waits for it.
+    async fn until_put_aside(self, delivery: Delivery) {
+        let mut pause = FIRST_PAUSE;
+        let mut refused = 0;
+        while refused < POISONED_TRIES {
+            match self.deliver(&delivery).await {
+                Some(answer) if is_settled(&answer) => return,
+                Some(answer) if answer.status < 500 => refused += 1,
+                _ => {}
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    async fn deliver(&self, delivery: &Delivery) -> Option<Answered> {
+        let exchange = self.field.name_exchange(Call::Deliver, &delivery.name);
+        post(&self.field, SOURCE, &exchange, self.address, "/deliveries", &delivery.body).await
     }
 }
 
@@ -79,7 +143,10 @@ async fn post(
     path: &str,
     body: &[u8],
 ) -> Option<Answered> {
-    let _ = field.phase(exchange, Phase::BeforeSend);
+    match field.held_up(from, exchange, Phase::BeforeSend) {
+        Some(wait) => tokio::time::sleep(wait).await,
+        None => drop(field.phase(exchange, Phase::BeforeSend)),
+    }
     let kind = Kind::Sent {
         exchange: exchange.clone(),
         to: WORKFLOW,

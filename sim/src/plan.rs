@@ -210,6 +210,13 @@ pub struct Delivery {
     pub body: Vec<u8>,
 }
 
+impl Delivery {
+    /// The name of its `copy`-th further delivery, from 1: `R17/1+1`.
+    pub fn further_name(&self, copy: u32) -> String {
+        format!("{}+{copy}", self.name)
+    }
+}
+
 /// How the fake destination behaves beyond its contract.
 #[derive(Clone, Debug, Default)]
 pub struct DeskPlan {

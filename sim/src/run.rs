@@ -3,7 +3,7 @@
 use crate::belief::Belief;
 use crate::fault::Place;
 use crate::history::{History, Nanos, Step};
-use crate::plan::Plan;
+use crate::plan::{Delivery, Plan};
 use destinations::Ledger;
 
 /// How a plan is run.
@@ -87,6 +87,8 @@ pub struct Run {
     pub beliefs: Vec<BeliefAt>,
     /// Each fault of the tape: the step at which it struck.
     pub fired: Vec<Option<Step>>,
+    /// The deliveries that faults of the tape have made.
+    pub further: Vec<Delivery>,
     /// The places that it came by, in order; noted where it was asked for.
     pub visits: Vec<Visit>,
     /// How it ended.
@@ -98,6 +100,19 @@ pub struct Run {
 }
 
 impl Run {
+    /// Every delivery: those of the plan, then those that faults have made.
+    pub fn deliveries(&self) -> impl Iterator<Item = &Delivery> {
+        self.plan.workload.deliveries.iter().chain(&self.further)
+    }
+
+    /// The name under which a workflow can know a delivery: one that is to the byte the same as another
+    /// carries that one's id.
+    pub fn known_as<'a>(&'a self, name: &'a str) -> &'a str {
+        let Some(further) = self.further.iter().find(|delivery| delivery.name == name) else { return name };
+        let same = self.deliveries().find(|delivery| delivery.body == further.body);
+        same.map_or(name, |first| &first.name)
+    }
+
     /// What the workflow believed at the end.
     pub fn belief(&self) -> Option<&Belief> {
         self.beliefs.last().map(|at| &at.belief)

@@ -67,10 +67,10 @@ pub trait Scenario: Send + Sync {
     /// The faults of its dangerous moment, and those that the seed adds.
     fn faults(&self, contract: &Contract, workload: &Workload, seed: Seed) -> DrawnFaults;
     /// The `copy`-th further delivery of a request, from 1, that differs in this way; none where the scenario
-    /// has no such variation. Its name tells it from the first one.
+    /// has no such variation. Its name is [`Delivery::further_name`], which tells it from the first one.
     fn redelivery(&self, delivery: &Delivery, how: Variation, copy: u32) -> Option<Delivery> {
-        let _ = copy;
-        (how == Variation::Same).then(|| delivery.clone())
+        let name = delivery.further_name(copy);
+        (how == Variation::Same).then(|| Delivery { name, ..delivery.clone() })
     }
     /// One process, from its start to its death. It gets what it may touch.
     fn boot(&self, node: Node) -> BoxFuture<'static, Result<(), BoxError>>;
@@ -82,9 +82,9 @@ pub trait Scenario: Send + Sync {
     fn believes(&self) -> Believes;
     /// Tells which operation a call serves, whatever reference it carries.
     fn serves(&self) -> Serves;
-    /// A person's decision on an exception, as an HTTP request to the workflow, given the record that the
-    /// person found at the destination.
-    fn decision(&self, operation: &str, found: Option<&str>, plan: &Plan) -> Option<Decision>;
+    /// A person's decision on an exception, as an HTTP request to the workflow; none where its people cannot
+    /// decide so.
+    fn decision(&self, operation: &str, choice: &Choice, plan: &Plan) -> Option<Decision>;
     /// The longest time in which every request must have ended or be owned, once all is calm, in seconds.
     fn settles_within_s(&self, contract: &Contract) -> u64;
     /// Sends that one operation may make without a person.
@@ -115,6 +115,47 @@ pub struct DrawnFaults {
     pub own: Vec<Fault>,
     /// Those that the seed adds.
     pub more: Vec<Fault>,
+}
+
+/// What one person wants to do with a case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// What they want.
+    pub decide: Decide,
+    /// What they decide on.
+    pub view: View,
+    /// Which of the people they are.
+    pub by: Person,
+}
+
+/// What a person wants with an operation that is theirs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decide {
+    /// "This record is it."
+    Confirm {
+        /// The destination's id of it.
+        record: String,
+    },
+    /// "It shall not be done", and the person answers for a record that may exist.
+    Reject,
+}
+
+/// What a person decides on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum View {
+    /// Whatever is there now.
+    Now,
+    /// What they saw before it changed: the decision names an older version.
+    Older,
+}
+
+/// One of the people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Person {
+    /// The owner of the case.
+    Owner,
+    /// Somebody else who may decide.
+    Other,
 }
 
 /// What a person sends to the workflow.

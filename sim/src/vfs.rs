@@ -152,7 +152,7 @@ fn code<T>(result: Result<T, DiskError>, failed: c_int) -> c_int {
     match result {
         Ok(_) => SQLITE_OK,
         Err(DiskError::Full) => SQLITE_FULL,
-        Err(DiskError::Dead | DiskError::Sync) => failed,
+        Err(DiskError::Dead | DiskError::Read | DiskError::Sync) => failed,
     }
 }
 

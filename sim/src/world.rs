@@ -1,11 +1,15 @@
 //! One run: the nodes, the storm, the calm, the quiet, and what is left at the end.
 
+mod people;
+mod supervision;
+
 use crate::deskhost::DeskHost;
+use crate::fault::{Place, Variation, What};
 use crate::field::{DESK, Field, FieldOptions, News, PEOPLE, SOURCE, STEP_LIMIT, State, WORKFLOW, now};
 use crate::history::{Kind, Nanos};
-use crate::outside;
+use crate::outside::Source;
 use crate::pipeline::caught;
-use crate::plan::Plan;
+use crate::plan::{Delivery, Plan};
 use crate::run::{End, Moment, Options, Run};
 use crate::scenario::{BoxError, BoxFuture, Node, Scenario};
 use destinations::Contract;
@@ -25,6 +29,8 @@ const WORKFLOW_ADDRESS: &str = "10.0.0.2:80";
 const DESK_ADDRESS: &str = "10.0.0.3:80";
 /// The storm lasts so long after the last delivery and the last fault, unless all has settled before.
 const STORM_TAIL: Duration = Duration::from_secs(1800);
+/// How often the world looks whether all has settled, at first; less and less often from there.
+const FIRST_STEP: Duration = Duration::from_millis(500);
 /// Late effects are waited for at least so long.
 const QUIET: Duration = Duration::from_secs(120);
 /// A process that ended by itself is started again after so long, as a service manager does.
@@ -71,7 +77,7 @@ impl World {
     fn finish(self, plan: &Plan, end: End) -> Run {
         let (ledger, made_for) = self.desk.ledger();
         let mut state = self.field.lock();
-        let State { history, beliefs, fired, visits, harness_error, .. } = &mut *state;
+        let State { history, beliefs, fired, further, visits, harness_error, .. } = &mut *state;
         let history = std::mem::take(history);
         let elapsed = history.events().last().map_or(Nanos(0), |event| event.t_ns);
         let end = harness_error.take().map_or(end, End::Harness);
@@ -82,6 +88,7 @@ impl World {
             made_for,
             beliefs: std::mem::take(beliefs),
             fired: std::mem::take(fired),
+            further: std::mem::take(further),
             visits: std::mem::take(visits),
             end,
             elapsed,
@@ -131,7 +138,10 @@ struct Supervisor<'a> {
     open_deliveries: Arc<AtomicUsize>,
     /// The syncs at the last reading of the belief.
     read_at: Option<u64>,
+    /// The cases that people have turned to.
     decided: BTreeSet<String>,
+    /// Those of them in which nobody found anything to decide on.
+    empty_handed: BTreeSet<String>,
 }
 
 async fn live(
@@ -172,6 +182,7 @@ async fn live(
         open_deliveries,
         read_at: None,
         decided: BTreeSet::new(),
+        empty_handed: BTreeSet::new(),
     };
     let end = supervisor.run().await;
     let steps = supervisor.field.lock().history.events().len();
@@ -210,10 +221,9 @@ impl Supervisor<'_> {
         if let Some(end) = self.until_settled(None, &people).await {
             return end;
         }
-        self.field.lock().storm = false;
-        self.field.event("world", Kind::Calm, None);
-        self.believe_again(Moment::Calm);
+        self.calm();
         let bound = Duration::from_secs(self.scenario.settles_within_s(self.contract));
+        let bound = bound + self.field.lock().clock.behind(now(), bound);
         let deadline = Nanos(now().0 + nanos(bound));
         if let Some(end) = self.until_settled(Some(deadline), &people).await {
             return end;
@@ -249,18 +259,49 @@ impl Supervisor<'_> {
         Handle::current().restart(self.host.node.id());
     }
 
+    /// From here nothing goes wrong any more.
+    fn calm(&mut self) {
+        {
+            let mut state = self.field.lock();
+            state.storm = false;
+            state.disk.calm();
+        }
+        // Who found nothing looks once more: what was late may have come.
+        let empty_handed = std::mem::take(&mut self.empty_handed);
+        self.decided.retain(|name| !empty_handed.contains(name));
+        self.field.event("world", Kind::Calm, None);
+        self.believe_again(Moment::Calm);
+    }
+
     fn start_source(&self) {
         let node = Handle::current().create_node().name(SOURCE).ip(SOURCE_IP.into()).build();
+        let source = Source {
+            field: self.field.clone(),
+            address: WORKFLOW_ADDRESS,
+            open: self.open_deliveries.clone(),
+        };
         for delivery in &self.plan.workload.deliveries {
-            let (field, open) = (self.field.clone(), self.open_deliveries.clone());
-            node.spawn(outside::deliver(field, WORKFLOW_ADDRESS, delivery.clone(), open));
+            node.spawn(source.clone().send_off(delivery.clone(), self.further(delivery)));
+        }
+    }
+
+    /// The deliveries that the tape has besides this one.
+    fn further(&self, delivery: &Delivery) -> Vec<Delivery> {
+        let again = |how, copy| self.scenario.redelivery(delivery, how, copy);
+        match self.plan.tape.at(&Place::Delivery(delivery.name.clone())) {
+            Some((_, What::Redeliver { how, .. })) => again(*how, 1).into_iter().collect(),
+            Some((_, What::AtOnce(copies))) => (1..*copies)
+                .filter_map(|copy| again(Variation::NewId, copy).or_else(|| again(Variation::Same, copy)))
+                .collect(),
+            _ => vec![],
         }
     }
 
     /// Waits until every delivery is answered and every operation has ended or is owned. In the storm (no
-    /// deadline) also until its faults had their time; in the calm people decide.
+    /// deadline) also until its faults had their time. People decide on what is theirs in the storm, and on
+    /// what is left of it in the calm.
     async fn until_settled(&mut self, deadline: Option<Nanos>, people: &NodeHandle) -> Option<End> {
-        let mut step = Duration::from_millis(500);
+        let mut step = FIRST_STEP;
         loop {
             if let Some(end) = self.pass(step).await {
                 return Some(end);
@@ -283,8 +324,10 @@ impl Supervisor<'_> {
             if !self.is_settled() {
                 continue;
             }
-            if deadline.is_none() || !self.people_decide(people).await {
-                return None;
+            match self.people_decide(people).await {
+                Ok(true) => step = FIRST_STEP,
+                Ok(false) => return None,
+                Err(end) => return Some(end),
             }
         }
     }
@@ -297,62 +340,6 @@ impl Supervisor<'_> {
             }
             waited += QUIET;
         }
-        None
-    }
-
-    /// Lets time pass, and does what a service manager does meanwhile.
-    async fn pass(&mut self, span: Duration) -> Option<End> {
-        #[expect(clippy::disallowed_methods, reason = "this is the world's own time")]
-        let until = tokio::time::Instant::now() + span;
-        loop {
-            tokio::select! {
-                biased;
-                news = self.news.recv() => match news.expect("the field keeps a sender") {
-                    News::Limit => return Some(End::Limit(STEP_LIMIT.into())),
-                    News::Down(ms) => self.restart_after(ms).await,
-                    News::Paused(ms) => {
-                        tokio::time::sleep(Duration::from_millis(ms)).await;
-                        if self.field.lock().up {
-                            Handle::current().resume(WORKFLOW);
-                            self.field.event(WORKFLOW, Kind::Resumed, None);
-                        }
-                    }
-                    News::Exited { boot, error } => {
-                        if let Some(end) = self.exited(boot, error).await {
-                            return Some(end);
-                        }
-                    }
-                },
-                () = tokio::time::sleep_until(until) => return None,
-            }
-        }
-    }
-
-    async fn restart_after(&mut self, ms: u64) {
-        tokio::time::sleep(Duration::from_millis(ms)).await;
-        if !self.field.lock().up {
-            self.start_workflow();
-        }
-    }
-
-    /// A process that ends by itself has failed, unless its disk had.
-    async fn exited(&mut self, boot: u32, error: String) -> Option<End> {
-        {
-            let mut state = self.field.lock();
-            if !state.up || state.boot != boot {
-                return None;
-            }
-            // A disk that failed excuses one exit; a store cannot be opened on a full one.
-            let full = now() < state.full_until;
-            if !std::mem::take(&mut state.disk_failed) && !full {
-                return Some(End::Failed(format!("the workflow's process ended: {error}")));
-            }
-            state.up = false;
-            state.process.kill();
-        }
-        self.field.event(WORKFLOW, Kind::Killed, None);
-        Handle::current().kill(WORKFLOW);
-        self.restart_after(RESTART_MS).await;
         None
     }
 
@@ -378,34 +365,6 @@ impl Supervisor<'_> {
         let state = self.field.lock();
         let unanswered = self.open_deliveries.load(Ordering::Relaxed) > 0;
         !unanswered && state.beliefs.last().is_some_and(|last| last.belief.is_settled())
-    }
-
-    /// People look at what they own and decide; true when somebody has.
-    async fn people_decide(&mut self, people: &NodeHandle) -> bool {
-        let Some(after) = self.plan.workload.person_after_ms else { return false };
-        let owned: Vec<String> = {
-            let state = self.field.lock();
-            let belief = state.beliefs.last().map(|last| &last.belief);
-            let owned = belief.into_iter().flat_map(|belief| &belief.operations);
-            owned.filter(|op| op.waiting.is_owned()).map(|op| op.name.clone()).collect()
-        };
-        let mut acted = false;
-        for name in owned {
-            if !self.decided.insert(name.clone()) {
-                continue;
-            }
-            if let Some(End::Failed(_)) = self.pass(Duration::from_millis(after)).await {
-                return false;
-            }
-            let found = self.desk.record_of(&name);
-            let Some(decision) = self.scenario.decision(&name, found.as_deref(), self.plan) else { continue };
-            acted = true;
-            let field = self.field.clone();
-            let task =
-                people.spawn(async move { outside::decide(&field, WORKFLOW_ADDRESS, &name, decision).await });
-            let _ = task.await;
-        }
-        acted
     }
 }
 

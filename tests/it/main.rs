@@ -18,6 +18,8 @@ mod intake;
 mod licences;
 #[cfg(madsim)]
 mod mistakes;
+#[cfg(madsim)]
+mod node_faults;
 #[cfg(not(madsim))]
 mod people;
 #[cfg(not(madsim))]
@@ -26,6 +28,8 @@ mod process;
 mod service;
 #[cfg(madsim)]
 mod simulated;
+#[cfg(madsim)]
+mod spinning;
 #[cfg(not(madsim))]
 mod store;
 #[cfg(not(madsim))]

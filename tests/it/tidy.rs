@@ -6,7 +6,16 @@ use std::path::{Path, PathBuf};
 const FILE_LINES: usize = 500;
 const LINE_CHARS: usize = 110;
 /// The files of the simulator that may speak to it; everything else goes through tokio's names.
-const WORLD: [&str; 5] = ["world.rs", "field.rs", "wire.rs", "deskhost.rs", "outside.rs"];
+const WORLD: [&str; 8] = [
+    "world.rs",
+    "world/people.rs",
+    "world/supervision.rs",
+    "field.rs",
+    "field/boundary.rs",
+    "wire.rs",
+    "deskhost.rs",
+    "outside.rs",
+];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package is in the workspace").to_owned()

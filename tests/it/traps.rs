@@ -7,7 +7,7 @@ use sim::history::{Event, Kind};
 use sim::plan::{Case, DeskPlan, Plan, Workload};
 use sim::run::{End, Options, Run};
 use sim::scenario::{
-    Believes, BoxError, BoxFuture, Decision, DrawnFaults, Goal, Node, Scenario, Serves, Story,
+    Believes, BoxError, BoxFuture, Choice, Decision, DrawnFaults, Goal, Node, Scenario, Serves, Story,
 };
 use sim::seed::Seed;
 use sim::verdict::Verdict;
@@ -47,7 +47,7 @@ impl Scenario for Probe {
     fn serves(&self) -> Serves {
         |_| None
     }
-    fn decision(&self, _: &str, _: Option<&str>, _: &Plan) -> Option<Decision> {
+    fn decision(&self, _: &str, _: &Choice, _: &Plan) -> Option<Decision> {
         None
     }
     fn settles_within_s(&self, _: &Contract) -> u64 {

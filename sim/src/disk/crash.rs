@@ -46,6 +46,29 @@ impl Machine {
         }
     }
 
+    /// Flips one bit of what is durable, and of what programs see of it; `seed` takes part in which. False
+    /// where the disk holds nothing.
+    pub fn flip_bit(&self, seed: u64) -> bool {
+        let mut rng = self.crash_rng(seed);
+        let directory = self.directory();
+        let holds = |file: &&Arc<SimFile>| file.content().durable.len() > 0;
+        let files: Vec<_> = directory.durable.values().filter(holds).collect();
+        if files.is_empty() {
+            return false;
+        }
+        let mut content = files[rng.below(files.len() as u64) as usize].content();
+        let (offset, bit) = (rng.below(content.durable.len()), rng.below(8));
+        let Content { durable, cache, .. } = &mut *content;
+        for image in [durable, cache] {
+            if offset < image.len() {
+                let mut byte = [0];
+                image.read(offset, &mut byte);
+                image.write(offset, &[byte[0] ^ 1 << bit]);
+            }
+        }
+        true
+    }
+
     fn crash_rng(&self, seed: u64) -> Rng {
         Rng(Rng(self.seed).next() ^ seed)
     }

@@ -59,7 +59,7 @@ pub fn keep(uri: &str, connection: Connection) {
 }
 
 fn put_back(process: Arc<Process>, connection: Connection) {
-    if connection.is_autocommit() && process.can_be_remounted() {
+    if connection.is_autocommit() && process.can_be_kept() {
         // It lets go of the machine that it was on, and nothing is written should the thread end now and drop
         // it.
         let nowhere = Machine::boot(DiskImage::empty(), no_hooks(), 0);

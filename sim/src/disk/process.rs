@@ -29,6 +29,8 @@ pub struct Process {
     number: u64,
     machine: Mutex<Arc<Machine>>,
     killed: AtomicBool,
+    /// Whether its connections may outlive the run.
+    keepable: AtomicBool,
     handles: Mutex<Vec<Weak<Handle>>>,
 }
 
@@ -39,6 +41,7 @@ impl Process {
             number: NUMBERS.fetch_add(1, Relaxed),
             machine: Mutex::new(machine),
             killed: AtomicBool::new(false),
+            keepable: AtomicBool::new(true),
             handles: Mutex::default(),
         });
         PROCESSES.with_borrow_mut(|all| all.insert(process.number, Arc::downgrade(&process)));
@@ -136,6 +139,16 @@ impl Process {
         }
         *self.mounted() = machine;
         self.killed.store(false, Relaxed);
+    }
+
+    /// Its connections end with it: they may have read what a decayed disk says of its schema.
+    pub fn never_keep(&self) {
+        self.keepable.store(false, Relaxed);
+    }
+
+    /// Whether its connections may serve another run.
+    pub(crate) fn can_be_kept(&self) -> bool {
+        self.keepable.load(Relaxed) && self.can_be_remounted()
     }
 
     /// Whether [`Process::remount`] is possible: outside transactions, one connection a file.

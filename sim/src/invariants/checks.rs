@@ -1,6 +1,7 @@
 //! One function an invariant.
 
 use super::facts::{Send, between};
+use super::waits;
 use super::{
     AT_MOST_ONE, BUDGET_SURVIVES, CONVERGES, DELIVERY_KEPT, DOUBT_IS_STICKY, INTENT_FIRST, NO_BLIND_RESEND,
     NO_FALSE_FAILURE, NO_FALSE_SUCCESS, NO_LIMBO, NO_PANIC, STABLE_IDENTITY, TRUSTED_NEGATIVE,
@@ -66,11 +67,12 @@ pub(super) fn intent_first(court: &Court<'_>) -> Finding {
 
 pub(super) fn delivery_kept(court: &Court<'_>) -> Finding {
     let mut finding = Finding::default();
-    let deliveries = &court.run.plan.workload.deliveries;
+    let deliveries = court.run.deliveries();
     let asked: BTreeMap<&str, &str> =
-        deliveries.iter().map(|delivery| (delivery.name.as_str(), delivery.operation.as_str())).collect();
+        deliveries.map(|delivery| (delivery.name.as_str(), delivery.operation.as_str())).collect();
     for (name, acknowledged) in &court.facts.acknowledged {
         finding.looked();
+        let name = &court.run.known_as(name);
         let later = court.lasting.iter().filter(|believed| *acknowledged <= believed.step);
         let crashed = later.clone().filter(|believed| believed.crashed);
         if crashed.clone().any(|believed| !believed.deliveries.contains_key(name)) {
@@ -208,13 +210,14 @@ fn doubt_at(court: &Court<'_>, operation: &str, sends: &[Send<'_>], n: usize) ->
         })
         .rev()
         .collect();
-    Doubt {
+    let doubt = Doubt {
         first_intent_age: between(now, first.at),
         last_send_age: between(now, last.at),
         sends: n as u32,
         misses,
         same_key_and_bytes: (sends[n].key, sends[n].digest) == (first.key, first.digest),
-    }
+    };
+    court.as_its_clock_shows(doubt, now)
 }
 
 /// Whether every send before the `n`-th is proven to have done nothing, by its answer or by a trusted
@@ -376,7 +379,8 @@ pub(super) fn no_limbo(court: &Court<'_>) -> Finding {
 
 pub(super) fn converges(court: &Court<'_>) -> Finding {
     let mut finding = Finding::default();
-    let End::Finished { .. } = court.run.end else { return finding };
+    let End::Finished { settled } = court.run.end else { return finding };
+    let unsettled = if settled { None } else { waits::explain(court.run) };
     let struck = |fault: &Fault| {
         let at = court.run.plan.tape.at(&fault.at);
         at.is_some_and(|(index, what)| *what == fault.what && court.run.fired[index].is_some())
@@ -414,13 +418,19 @@ pub(super) fn converges(court: &Court<'_>) -> Finding {
         if !good {
             let stands = belief.map_or("unknown to the workflow".to_owned(), |op| op.words.clone());
             let message = format!(
-                "{} ended as {stands} with {} at the destination; expected was {}.",
+                "{} ended as {stands} with {} at the destination; expected was {}.{}",
                 ask.operation,
                 plural(made.len()),
-                words(expect)
+                words(expect),
+                unsettled.as_ref().map(|why| format!(" {why}")).unwrap_or_default()
             );
             finding.violated(CONVERGES, &ask.operation, last_step(court.run), message);
         }
+    }
+    if let (Some(why), [], Some(ask)) =
+        (unsettled, &*finding.violations, court.run.plan.workload.requests.first())
+    {
+        finding.violated(CONVERGES, &ask.operation, last_step(court.run), why);
     }
     finding
 }

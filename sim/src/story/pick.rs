@@ -50,10 +50,9 @@ pub(super) fn pick(tale: &Tale<'_>, lanes: &Lanes) -> Vec<Step> {
 /// What the violation is about: its operation and the deliveries that ask for it. None: everything.
 fn related(run: &Run, about: Option<&str>) -> Option<BTreeSet<String>> {
     let about = about?;
-    let deliveries = &run.plan.workload.deliveries;
-    let operation = deliveries.iter().find(|d| d.name == about).map_or(about, |d| d.operation.as_str());
+    let operation = run.deliveries().find(|d| d.name == about).map_or(about, |d| d.operation.as_str());
     let mut related: BTreeSet<String> = [about.to_owned(), operation.to_owned()].into();
-    related.extend(deliveries.iter().filter(|d| d.operation == operation).map(|d| d.name.clone()));
+    related.extend(run.deliveries().filter(|d| d.operation == operation).map(|d| d.name.clone()));
     Some(related)
 }
 

@@ -1,0 +1,153 @@
+//! The people: they turn to what they own, look at the destination, and decide, rightly or not.
+
+use super::{Supervisor, WORKFLOW_ADDRESS};
+use crate::fault::{Place, What};
+use crate::field::PEOPLE;
+use crate::outside;
+use crate::run::End;
+use crate::scenario::{Choice, Decide, Decision, Person, View};
+use madsim::runtime::NodeHandle;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// How often the world looks whether people have been answered: at first, and at the latest.
+const FIRST_LOOK: Duration = Duration::from_millis(50);
+const LONGEST_LOOK: Duration = Duration::from_secs(5);
+/// A record that no destination has.
+const NO_RECORD: &str = "none-such";
+
+impl Supervisor<'_> {
+    /// People turn to what they own, to each case once; true when somebody has decided.
+    ///
+    /// # Errors
+    /// When the run ends meanwhile.
+    pub(super) async fn people_decide(&mut self, people: &NodeHandle) -> Result<bool, End> {
+        let Some(after) = self.plan.workload.person_after_ms else { return Ok(false) };
+        let mut acted = false;
+        for name in self.owned() {
+            if !self.decided.insert(name.clone()) {
+                continue;
+            }
+            self.wait(after).await?;
+            acted |= self.turn_to(&name, people).await?;
+        }
+        Ok(acted)
+    }
+
+    /// What people own, as far as the workflow knows.
+    fn owned(&self) -> Vec<String> {
+        let state = self.field.lock();
+        let belief = state.beliefs.last().map(|last| &last.belief);
+        let owned = belief.into_iter().flat_map(|belief| &belief.operations);
+        owned.filter(|op| op.waiting.is_owned()).map(|op| op.name.clone()).collect()
+    }
+
+    async fn turn_to(&mut self, name: &str, people: &NodeHandle) -> Result<bool, End> {
+        let struck = self.field.strike(PEOPLE, &Place::Case(name.to_owned()), None).map(|(what, _)| what);
+        if let Some(What::ActLate(ms)) = struck {
+            self.wait(ms).await?;
+        }
+        let found = self.desk.record_of(name);
+        let mut acted = false;
+        for choices in rounds(struck.as_ref(), found, &self.wrong_record(name)) {
+            let decision = |choice| self.scenario.decision(name, choice, self.plan);
+            let decisions: Vec<Decision> = choices.iter().filter_map(decision).collect();
+            acted |= !decisions.is_empty();
+            self.decide_at_once(name, decisions, people).await?;
+        }
+        if !acted {
+            self.empty_handed.insert(name.to_owned());
+        }
+        Ok(acted)
+    }
+
+    /// A record that is not the operation's: another one's, or one that does not exist.
+    fn wrong_record(&self, name: &str) -> String {
+        let (ledger, made_for) = self.desk.ledger();
+        let other = ledger.effects().iter().zip(&made_for).find(|(_, made_for)| *made_for != name);
+        other.map_or(NO_RECORD.to_owned(), |(effect, _)| effect.record.clone())
+    }
+
+    /// The people of one round act at one instant; the next round begins when all of them were answered.
+    async fn decide_at_once(
+        &mut self,
+        name: &str,
+        decisions: Vec<Decision>,
+        people: &NodeHandle,
+    ) -> Result<(), End> {
+        let acting = Arc::new(AtomicUsize::new(decisions.len()));
+        for decision in decisions {
+            let (field, name, acting) = (self.field.clone(), name.to_owned(), acting.clone());
+            people.spawn(async move {
+                outside::decide(&field, WORKFLOW_ADDRESS, &name, decision).await;
+                acting.fetch_sub(1, Ordering::Relaxed);
+            });
+        }
+        let mut look = FIRST_LOOK;
+        while acting.load(Ordering::Relaxed) > 0 {
+            self.pass(look).await.map_or(Ok(()), Err)?;
+            look = (look * 2).min(LONGEST_LOOK);
+        }
+        Ok(())
+    }
+
+    async fn wait(&mut self, ms: u64) -> Result<(), End> {
+        self.pass(Duration::from_millis(ms)).await.map_or(Ok(()), Err)
+    }
+}
+
+/// What people do, one round after another. Who finds nothing leaves the case open, unless a fault has them
+/// decide all the same.
+fn rounds(struck: Option<&What>, found: Option<String>, wrong: &str) -> Vec<Vec<Choice>> {
+    let choice = |decide, view, by| Choice { decide, view, by };
+    let right = match (found, struck) {
+        (Some(record), _) => Decide::Confirm { record },
+        (None, Some(_)) => Decide::Reject,
+        (None, None) => return vec![],
+    };
+    let rightly = choice(right.clone(), View::Now, Person::Owner);
+    match struck {
+        Some(What::WrongReference) => {
+            let wrong = Decide::Confirm { record: wrong.to_owned() };
+            vec![vec![choice(wrong, View::Now, Person::Owner)], vec![rightly]]
+        }
+        Some(What::TwoAtOnce) => {
+            vec![vec![rightly, choice(Decide::Reject, View::Now, Person::Other)]]
+        }
+        Some(What::StaleView) => vec![vec![choice(right, View::Older, Person::Owner)], vec![rightly]],
+        _ => vec![vec![rightly]],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(struck: Option<&What>, found: Option<&str>) -> Vec<Vec<String>> {
+        let word = |choice: &Choice| {
+            let what = match &choice.decide {
+                Decide::Confirm { record } => record.as_str(),
+                Decide::Reject => "no",
+            };
+            let old = if choice.view == View::Older { "old " } else { "" };
+            let other = if choice.by == Person::Other { " by another" } else { "" };
+            format!("{old}{what}{other}")
+        };
+        let rounds = rounds(struck, found.map(str::to_owned), "T1");
+        rounds.iter().map(|round| round.iter().map(word).collect()).collect()
+    }
+
+    #[test]
+    fn people_err_and_go_on_rightly() {
+        let nothing: Vec<Vec<String>> = vec![];
+        assert_eq!(told(None, None), nothing);
+        assert_eq!(told(None, Some("T93")), [["T93"]]);
+        assert_eq!(told(Some(&What::ActLate(1)), None), [["no"]]);
+        assert_eq!(told(Some(&What::WrongReference), Some("T93")), [["T1"], ["T93"]]);
+        assert_eq!(told(Some(&What::WrongReference), None), [["T1"], ["no"]]);
+        assert_eq!(told(Some(&What::TwoAtOnce), Some("T93")), [["T93", "no by another"]]);
+        assert_eq!(told(Some(&What::TwoAtOnce), None), [["no", "no by another"]]);
+        assert_eq!(told(Some(&What::StaleView), Some("T93")), [["old T93"], ["T93"]]);
+    }
+}
