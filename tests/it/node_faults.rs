@@ -225,15 +225,12 @@ fn people_err_in_each_way_and_are_refused_where_they_must_be() {
     }
 }
 
-/// One of two decisions is taken, whichever it is, and the other one is refused.
+/// One of two decisions is taken and the other one is refused. Who points to a record has it checked at the
+/// destination first; who rejects meanwhile is faster, and the other's view is stale by then.
 #[test]
 fn two_people_decide_at_once_and_one_of_them_is_heard() {
-    let mut taken = BTreeSet::new();
-    for seed in 0..40 {
-        for (lost, right) in [
-            (What::LoseResponse(Loss::Silence), Basis::Person),
-            (What::LoseRequest(Loss::Silence), Basis::AcceptedRisk),
-        ] {
+    for seed in 0..20 {
+        for lost in [What::LoseResponse(Loss::Silence), What::LoseRequest(Loss::Silence)] {
             let case = Fault { at: Place::Case(R17.into()), what: What::TwoAtOnce };
             let (run, verdict) = with_scenario("no-guarantee", |s| {
                 ran(s, &planned(s, "desk_nothing", seed, vec![case, on_create(lost)]))
@@ -251,11 +248,9 @@ fn two_people_decide_at_once_and_one_of_them_is_heard() {
                 })
                 .collect();
             assert_eq!(words.len(), 2, "two people say two things: {words:?}");
-            assert!(basis(&run) == right || basis(&run) == Basis::AcceptedRisk, "seed {seed}");
-            taken.insert(format!("{:?} {right:?}", basis(&run)));
+            assert_eq!(basis(&run), Basis::AcceptedRisk, "seed {seed}");
         }
     }
-    assert!(taken.contains("Person Person") && taken.contains("AcceptedRisk AcceptedRisk"), "{taken:?}");
 }
 
 /// Where another operation has a record, that is what a person mistakes for the right one.
@@ -283,7 +278,8 @@ fn places(name: &str, contract: &str, faults: Vec<Fault>) -> Vec<Place> {
     held(name, contract, faults).visits.into_iter().map(|visit| visit.place).collect()
 }
 
-/// Wherever a read fails, the process reads again or is started again; it never builds on what it has not read.
+/// Wherever a read fails, the process reads again or is started again; it never builds on what it has not
+/// read.
 #[test]
 fn a_read_that_fails_is_survived_everywhere() {
     let mut restarted = 0;

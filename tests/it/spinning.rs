@@ -1,5 +1,5 @@
-//! A workflow that goes nowhere is told from one that is slow: what it waits for is said, and one that spins is
-//! given up.
+//! A workflow that goes nowhere is told from one that is slow: what it waits for is said, and one that spins
+//! is given up.
 
 use destinations::{Assumptions, Contract};
 use scenarios::stories::first_delivery::SCENARIO;
@@ -145,5 +145,8 @@ fn what_never_settles_says_what_it_waits_for() {
     assert_eq!(run.end, End::Finished { settled: false });
     let Verdict::Violated(all) = sim::invariants::judge(&run, &stuck).verdict else { panic!("it held") };
     let converges = all.iter().find(|violation| violation.invariant.id == "V18").expect("V18");
-    insta::assert_snapshot!(converges.message, @"");
+    insta::assert_snapshot!(
+        converges.message,
+        @"R17:create-ticket:v1 ended as unknown to the workflow with no record at the destination; expected was one record, recorded. It had not settled in time: delivery R17/1 was never acknowledged."
+    );
 }

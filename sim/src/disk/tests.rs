@@ -343,3 +343,29 @@ fn flipping_damages_one_byte_of_one_copy() {
     damaged.flip("f", 4500, 0x81);
     assert_eq!(damaged, whole);
 }
+
+/// One bit of one file, the same one for the same seed, for programs and after a power cut alike.
+#[test]
+fn a_disk_decays_by_one_bit() {
+    let files = [("a", vec![0_u8; 700]), ("b", vec![0; 5000]), ("empty", vec![])];
+    let flipped = |seed| {
+        let machine = Machine::boot(DiskImage::from_files(files.clone()), no_hooks(), 7);
+        assert!(machine.flip_bit(seed));
+        let (seen, kept) = (machine.cache_image(), machine.durable_image());
+        let ones = |image: &DiskImage| -> Vec<(usize, u32)> {
+            let bytes = files.iter().flat_map(|(name, _)| image.bytes(name).unwrap());
+            bytes
+                .enumerate()
+                .filter(|(_, byte)| *byte != 0)
+                .map(|(at, byte)| (at, byte.count_ones()))
+                .collect()
+        };
+        assert_eq!(ones(&seen), ones(&kept));
+        ones(&kept)
+    };
+    let all: Vec<_> = (0..40).map(flipped).collect();
+    assert!(all.iter().all(|ones| matches!(ones[..], [(_, 1)])), "{all:?}");
+    assert_eq!(flipped(3), all[3]);
+    assert!(all.iter().any(|ones| ones[0].0 < 700) && all.iter().any(|ones| ones[0].0 >= 700));
+    assert!(!Machine::boot(DiskImage::empty(), no_hooks(), 0).flip_bit(1), "an empty disk has no bit");
+}
