@@ -193,11 +193,14 @@ fn the_source_and_people_can_be_held_up() {
     assert_eq!(basis(&run), Basis::Person);
 }
 
-/// What people heard, whether they found a record, and what the operation stands on at the end.
+/// A fault, how an exchange was lost, whether there is a record, what people heard, and what the operation
+/// stands on at the end.
+type Erring<'a> = (Option<What>, Loss, bool, &'a [u16], Basis);
+
 #[test]
 fn people_err_in_each_way_and_are_refused_where_they_must_be() {
     let late = What::ActLate(86_400_000);
-    let table: [(Option<What>, Loss, bool, &[u16], Basis); 8] = [
+    let table: [Erring<'_>; 8] = [
         (Some(What::WrongReference), Loss::Silence, true, &[422, 200], Basis::Person),
         (Some(What::WrongReference), Loss::Silence, false, &[422, 200], Basis::AcceptedRisk),
         (Some(What::StaleView), Loss::Reset, true, &[409, 200], Basis::Person),
