@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 /// The workflow's node.
 pub(crate) const WORKFLOW: &str = "workflow";
@@ -76,6 +76,8 @@ pub(crate) struct State {
     /// The storm lasts at least until then.
     pub(crate) storm_until: Nanos,
     counts: BTreeMap<(Call, String), u32>,
+    /// Connections that the workflow has opened to its destination.
+    connections: u32,
     /// What is under way on each connection, by the caller's address.
     in_transit: BTreeMap<SocketAddr, (ExchangeName, Step)>,
     pub(crate) answers: BTreeMap<ExchangeName, OnItsWay>,
@@ -87,6 +89,8 @@ pub(crate) struct State {
     pub(crate) syncs: u32,
     /// Syncs of all boots: whether the belief can have changed.
     pub(crate) all_syncs: u64,
+    /// The same number, for those who wait for the next one.
+    synced: watch::Sender<u64>,
     pub(crate) up: bool,
     pub(crate) full_until: Nanos,
     pub(crate) clock: WallClockState,
@@ -144,6 +148,7 @@ impl Field {
                 storm: true,
                 storm_until: Nanos(0),
                 counts: BTreeMap::new(),
+                connections: 0,
                 in_transit: BTreeMap::new(),
                 answers: BTreeMap::new(),
                 keys: BTreeMap::new(),
@@ -152,6 +157,7 @@ impl Field {
                 boot: 0,
                 syncs: 0,
                 all_syncs: 0,
+                synced: watch::Sender::new(0),
                 up: false,
                 full_until: Nanos(0),
                 clock: WallClockState::default(),
@@ -226,6 +232,14 @@ impl Field {
 
     /// Takes the fault at a place off the tape.
     fn strike(&self, node: &'static str, place: &Place, cause: Option<Step>) -> Option<(What, Step)> {
+        let what = self.foresee(place)?;
+        let step = self.strikes(node, place, cause)?;
+        Some((what, step))
+    }
+
+    /// What the tape has in store for a place that the run comes by, if faults still strike. It strikes when
+    /// [`Field::strikes`] says so: an answer can be lost only once there is one.
+    pub(crate) fn foresee(&self, place: &Place) -> Option<What> {
         let mut state = self.lock();
         if !state.storm {
             return None;
@@ -233,6 +247,16 @@ impl Field {
         if self.note_places {
             let step = Step(state.history.events().len() as u32);
             state.visits.push(Visit { place: place.clone(), step });
+        }
+        let (index, what) = state.tape.at(place)?;
+        state.fired[index].is_none().then(|| what.clone())
+    }
+
+    /// The fault that is planned for a place strikes now, unless the storm is over.
+    pub(crate) fn strikes(&self, node: &'static str, place: &Place, cause: Option<Step>) -> Option<Step> {
+        let mut state = self.lock();
+        if !state.storm {
+            return None;
         }
         let (index, what) = state.tape.at(place).map(|(index, what)| (index, what.clone()))?;
         if state.fired[index].is_some() {
@@ -242,7 +266,38 @@ impl Field {
         let step = state.history.add(now(), node, kind, cause);
         state.fired[index] = Some(step);
         state.storm_until = state.storm_until.max(Nanos(now().0 + what.lasts_ms() * 1_000_000));
-        Some((what, step))
+        Some(step)
+    }
+
+    /// A fault is on its way and strikes after so many milliseconds: the storm lasts longer than that.
+    pub(crate) fn prolong(&self, ms: u64) {
+        let mut state = self.lock();
+        state.storm_until = state.storm_until.max(Nanos(now().0 + (ms + 1_000) * 1_000_000));
+    }
+
+    /// How long a step of an exchange waits at this point, if the tape has it wait.
+    pub(crate) fn held_up(&self, exchange: &ExchangeName, phase: Phase, cause: Step) -> Option<u64> {
+        let place = Place::Phase { exchange: exchange.clone(), phase };
+        let ms = match self.lock().tape.at(&place) {
+            Some((_, What::Delay(ms))) => *ms,
+            _ => return None,
+        };
+        self.strike(DESK, &place, Some(cause)).map(|_| ms)
+    }
+
+    /// The next connection that the workflow opens, and what the tape has in store for it.
+    pub(crate) fn connects(&self) -> Option<(What, Step)> {
+        let nth = {
+            let mut state = self.lock();
+            state.connections += 1;
+            state.connections
+        };
+        self.strike(WORKFLOW, &Place::Connection { nth }, None)
+    }
+
+    /// Tells of each sync.
+    pub(crate) fn synced(&self) -> watch::Receiver<u64> {
+        self.lock().synced.subscribe()
     }
 
     /// A point of an exchange: the process may die or pause here.
@@ -410,6 +465,7 @@ impl DiskHooks for Hooks {
                 state.syncs += 1;
             } else {
                 state.all_syncs += 1;
+                state.synced.send_replace(state.all_syncs);
             }
             (state.boot, state.syncs)
         };
