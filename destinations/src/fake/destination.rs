@@ -415,7 +415,8 @@ impl Desk {
         format!("T{}", self.options.first_id + self.created - 1)
     }
 
-    /// The lag of the record that was made last: drawn from the upper half of the option, within the declared bound.
+    /// The lag of the record that was made last: drawn from the upper half of the option, within the declared
+    /// bound.
     pub(super) fn lag(&self) -> Duration {
         let bound = |lookup: &crate::contract::Lookup| match lookup.max_staleness {
             Staleness::Known(most) => Some(most),

@@ -120,6 +120,10 @@ impl<'a> Facts<'a> {
         if let Some(record) = record {
             self.named.entry(about).or_default().push(record);
         }
+        if exchange.call == Call::Find {
+            // A look-up names every match in its words, and the first as its record.
+            self.named.entry(about).or_default().extend(summary.split(", "));
+        }
     }
 
     pub(super) fn sends(&self, operation: &str) -> &[Send<'a>] {
