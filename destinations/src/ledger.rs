@@ -65,6 +65,8 @@ pub struct Effect {
     pub by: RequestFacts,
     /// Whether it came later than the ordinary time for a request; a person's effects never do.
     pub late: bool,
+    /// Whether no request made it, but a person, or the destination itself.
+    pub by_hand: bool,
 }
 
 /// Every effect of a destination, append-only.
@@ -106,12 +108,30 @@ impl Ledger {
         by: RequestFacts,
         late: bool,
     ) {
+        self.add(at, record, kind, by, (late, false));
+    }
+
+    /// As [`Ledger::append`], for what no request made.
+    #[cfg(any(feature = "fake", test))]
+    pub(crate) fn append_by_hand(&mut self, at: Millis, record: &str, kind: EffectKind, facts: RequestFacts) {
+        self.add(at, record, kind, facts, (false, true));
+    }
+
+    #[cfg(any(feature = "fake", test))]
+    fn add(
+        &mut self,
+        at: Millis,
+        record: &str,
+        kind: EffectKind,
+        by: RequestFacts,
+        (late, by_hand): (bool, bool),
+    ) {
         let last = self.effects.last().map_or(Millis(0), |effect| effect.at);
         assert!(at >= last, "an effect at {at} follows one at {last}");
         let exists = self.records().contains(&record);
         assert_eq!(exists, kind != EffectKind::Created, "{kind:?} of record {record}, exists: {exists}");
         let n = u32::try_from(self.effects.len() + 1).expect("a run has fewer effects than u32 can count");
-        self.effects.push(Effect { n, at, record: record.to_owned(), kind, by, late });
+        self.effects.push(Effect { n, at, record: record.to_owned(), kind, by, late, by_hand });
     }
 }
 

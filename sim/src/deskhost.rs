@@ -1,44 +1,41 @@
-//! The destination's node: real HTTP in front of the pure fake, and everything that can become of an answer.
+//! The destination's node: real HTTP in front of the pure fake, and everything that can become of a request
+//! and its answer.
 
-use crate::fault::{Call, ExchangeName, Phase, What};
+mod answer;
+mod books;
+mod hands;
+mod lookups;
+
+use crate::fault::{ExchangeName, Loss, Omission, Phase, Place, Way, What};
 use crate::field::{DESK, Field, OnItsWay, now};
-use crate::history::{Kind, Step};
+use crate::history::{Deed, Kind, Step};
 use crate::io::Io;
 use crate::plan::{DeskPlan, SENTINEL, UNKNOWN_REQUESTER};
-use crate::scenario::Seen;
 use crate::seed::Seed;
-use crate::wire::Reply;
+use answer::{Answer, Lost, bare, error, named, response, summarise};
+use books::Books;
 use bytes::Bytes;
 use destinations::fake::http::{HttpRequest, parse};
-use destinations::fake::{self, Begun, Desk, DeskOptions, WorkId};
+use destinations::fake::{self, Desk, DeskOptions, Request};
 use destinations::{Contract, Millis};
+use hands::Doomed;
 use http_body_util::BodyExt as _;
 use hyper::Response;
-use hyper::body::{Body, Frame, Incoming, SizeHint};
-use std::collections::BTreeMap;
+use hyper::body::Incoming;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::sync::oneshot;
 
-struct Books {
-    desk: Desk,
-    /// Effects of the ledger that are in the history: the desk also commits what is due when a request
-    /// begins.
-    noted: usize,
-    /// The operation that each effect was made for.
-    made_for: Vec<String>,
-    /// Whoever waits for a commit, with the operation and the step at which the request arrived.
-    waiting: BTreeMap<WorkId, Waiting>,
-}
+/// A job does what was accepted after so many milliseconds at least, and after as many again at most.
+const JOB_MS: u64 = 2_000;
 
-struct Waiting {
-    about: String,
-    cause: Step,
-    reply: oneshot::Sender<fake::Reply>,
+/// A request that has arrived.
+struct Asked {
+    request: HttpRequest,
+    exchange: ExchangeName,
+    place: Place,
+    arrived: Step,
 }
 
 /// The destination as the world holds it.
@@ -58,31 +55,12 @@ impl DeskHost {
             seed: plan.seed,
             ..DeskOptions::default()
         };
-        let desk = Desk::new((*contract).clone(), options);
-        let books = Books { desk, noted: 0, made_for: vec![], waiting: BTreeMap::new() };
-        Arc::new(DeskHost { books: Mutex::new(books), contract, plan, field })
+        let books = Mutex::new(Books::new(Desk::new((*contract).clone(), options)));
+        Arc::new(DeskHost { books, contract, plan, field })
     }
 
     fn lock(&self) -> MutexGuard<'_, Books> {
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The truth, and the operation behind each effect.
-    pub(crate) fn ledger(&self) -> (destinations::Ledger, Vec<String>) {
-        let books = self.lock();
-        (books.desk.ledger().clone(), books.made_for.clone())
-    }
-
-    /// The record that a person finds for an operation: they search the desk by hand and see everything.
-    pub(crate) fn record_of(&self, about: &str) -> Option<String> {
-        let books = self.lock();
-        let index = books.made_for.iter().position(|made_for| made_for == about)?;
-        Some(books.desk.ledger().effects()[index].record.clone())
-    }
-
-    /// When the last work that is under way will commit.
-    pub(crate) fn busy(&self) -> bool {
-        self.lock().desk.due().is_some()
     }
 
     /// Serves until the node ends.
@@ -115,221 +93,263 @@ impl DeskHost {
             body: body.to_vec(),
         };
         let (exchange, sent) = self.field.arrives(caller).ok_or(Lost)?;
+        if now() < self.lock().there_until {
+            return lose(Loss::Silence, None).await;
+        }
+        let place = Place::Exchange(exchange.clone());
+        let planned = self.field.foresee(&place);
+        if let Some(loss) = planned.as_ref().and_then(lost_on_the_way) {
+            self.field.strikes(DESK, &place, Some(sent));
+            if let Some(What::Partition { way, ms }) = planned {
+                self.cut(way, ms);
+            }
+            return lose(loss, None).await;
+        }
         let arrived = self.field.event(DESK, Kind::Arrived { exchange: exchange.clone() }, Some(sent));
-        // The workflow may die here; the request is at the desk all the same.
-        let _ = self.field.phase(&exchange, Phase::Arrived);
-        let outcome = self.field.outcome(DESK, &exchange, arrived);
-        self.fulfil(request, exchange, arrived, outcome).await
+        let held_up = self.field.held_up(DESK, &exchange, Phase::Arrived, Some(arrived));
+        let asked = Asked { request, exchange, place, arrived };
+        let Some(wait) = held_up else {
+            // The workflow may die here; the request is at the desk all the same.
+            let _ = self.field.phase(&asked.exchange, Phase::Arrived);
+            return self.fulfil(asked, planned).await;
+        };
+        // A caller that gives up meanwhile takes nothing back: the request is a task of its own.
+        let held = tokio::spawn(async move {
+            tokio::time::sleep(wait).await;
+            self.fulfil(asked, planned).await
+        });
+        held.await.unwrap_or(Err(Lost))
+    }
+
+    /// The fault that is planned for a request's outcome strikes now, unless the storm is over.
+    fn strikes(&self, asked: &Asked) -> Option<Step> {
+        self.field.strikes(DESK, &asked.place, Some(asked.arrived))
+    }
+
+    /// From now on the link carries nothing this way.
+    fn cut(&self, way: Way, ms: u64) {
+        let mut books = self.lock();
+        let until = now().after_ms(ms);
+        if matches!(way, Way::There | Way::Both) {
+            books.there_until = books.there_until.max(until);
+        }
+        if matches!(way, Way::Back | Way::Both) {
+            books.back_until = books.back_until.max(until);
+        }
     }
 
     async fn fulfil(
-        self: &Arc<Self>,
-        request: HttpRequest,
-        exchange: ExchangeName,
-        arrived: Step,
-        outcome: Option<(What, Step)>,
+        self: Arc<Self>,
+        asked: Asked,
+        mut planned: Option<What>,
     ) -> Result<Response<Answer>, Lost> {
-        let cause = outcome.as_ref().map_or(arrived, |(_, step)| *step);
-        let outcome = outcome.map(|(what, _)| what);
-        match &outcome {
-            Some(What::LoseRequest(loss)) => return self.lose((*loss).into(), None).await,
-            Some(What::NotApplied(None) | What::Hang { applied: false }) => {
-                return self.lose(Reply::Silence, None).await;
+        let mut cause = asked.arrived;
+        if planned.as_ref().is_some_and(strikes_on_arrival) {
+            match self.strikes(&asked) {
+                Some(step) => cause = step,
+                None => planned = None,
             }
-            Some(What::NotApplied(Some(status))) => return Ok(self.send(&exchange, error(*status), cause)),
+        }
+        match &planned {
+            Some(What::NotApplied(None) | What::Hang { applied: false }) => {
+                return lose(Loss::Silence, None).await;
+            }
+            Some(What::NotApplied(Some(status))) => {
+                return Ok(self.send(&asked.exchange, error(*status), cause));
+            }
+            Some(What::ForgetKeys) => self.lock().desk.lose_keys(),
+            Some(What::KeysDown(ms)) => {
+                let mut books = self.lock();
+                books.keys_down_until = books.keys_down_until.max(now().after_ms(*ms));
+            }
             _ => {}
         }
-        let takes = match &outcome {
-            Some(What::ApplyLate(ms)) => *ms,
-            _ => self.service_ms(&exchange),
-        };
-        let reply = self.execute(&request, &exchange, cause, Duration::from_millis(takes)).await;
-        // The effect is there; the workflow may die before it hears of it.
-        let _ = self.field.phase(&exchange, Phase::Applied);
-        match outcome {
-            Some(What::LoseResponse(loss)) => self.lose(loss.into(), Some(reply)).await,
-            Some(What::ApplyLate(_) | What::Hang { .. }) => self.lose(Reply::Silence, None).await,
-            Some(What::ErrorAfter(status)) => Ok(self.send(&exchange, error(status), cause)),
-            Some(What::OmitId(_)) => {
-                let status = if reply.status < 300 { reply.status } else { 201 };
-                let bare = fake::Reply { status, headers: vec![], body: serde_json::json!({"ticket": {}}) };
-                Ok(self.send(&exchange, bare, cause))
+        let (reply, cause) = self.work(&asked, planned.as_ref(), cause).await;
+        match self.field.held_up(DESK, &asked.exchange, Phase::Applied, Some(asked.arrived)) {
+            Some(wait) => tokio::time::sleep(wait).await,
+            // The effect is there; the workflow may die before it hears of it.
+            None => {
+                let _ = self.field.phase(&asked.exchange, Phase::Applied);
             }
-            Some(What::AnswerSlowly(ms)) => {
+        }
+        self.leave(asked, planned, reply, cause).await
+    }
+
+    /// The answer is there and about to leave: what becomes of it.
+    async fn leave(
+        self: &Arc<Self>,
+        asked: Asked,
+        planned: Option<What>,
+        reply: fake::Reply,
+        cause: Step,
+    ) -> Result<Response<Answer>, Lost> {
+        if now() < self.lock().back_until || matches!(planned, Some(What::ApplyLate(_))) {
+            return lose(Loss::Silence, None).await;
+        }
+        let strikes_now = planned.as_ref().is_some_and(|what| strikes_on_leaving(what, &reply));
+        let struck = strikes_now.then(|| self.strikes(&asked)).flatten();
+        match (planned, struck) {
+            (Some(What::LoseResponse(loss)), Some(_)) => lose(loss, Some(reply)).await,
+            (Some(What::Hang { .. }), Some(_)) => lose(Loss::Silence, None).await,
+            (Some(What::Partition { way, ms }), Some(_)) => {
+                self.cut(way, ms);
+                lose(Loss::Silence, None).await
+            }
+            (Some(What::ErrorAfter(status)), Some(step)) => {
+                Ok(self.send(&asked.exchange, error(status), step))
+            }
+            (Some(What::OmitId(Omission::Garbled)), Some(step)) => {
+                Ok(self.send_as(&asked.exchange, bare(reply.status), step, Answer::garbled))
+            }
+            (Some(What::OmitId(_)), Some(step)) => Ok(self.send(&asked.exchange, bare(reply.status), step)),
+            (Some(What::AnswerSlowly(ms)), Some(step)) => {
                 tokio::time::sleep(Duration::from_millis(ms)).await;
+                if now() < self.lock().back_until {
+                    return lose(Loss::Silence, None).await;
+                }
+                Ok(self.send(&asked.exchange, reply, step))
+            }
+            (planned, _) => {
+                let (exchange, record) = (asked.exchange.clone(), named(&reply).map(str::to_owned));
+                self.afterwards(asked, planned, record);
                 Ok(self.send(&exchange, reply, cause))
             }
-            _ => Ok(self.send(&exchange, reply, cause)),
         }
     }
 
-    /// Milliseconds that the desk takes over a request: its own for each exchange.
-    fn service_ms(&self, exchange: &ExchangeName) -> u64 {
-        let spread = self.plan.service_ms.max(1);
-        let mut rng = Seed(self.plan.seed).stream(&format!("service/{exchange}"));
-        spread / 2 + rng.below(spread)
+    /// What comes of a request after its answer has left.
+    fn afterwards(self: &Arc<Self>, asked: Asked, planned: Option<What>, record: Option<String>) {
+        match (planned, record) {
+            (Some(What::Duplicate(ms)), _) => self.send_again(asked, ms),
+            (Some(What::Undo(ms)), Some(record)) => {
+                let (place, about, cause) = (asked.place, asked.exchange.about, asked.arrived);
+                let doomed = Doomed { place, about, record, cause };
+                self.once_recorded(ms, doomed, Deed::RolledBack);
+            }
+            _ => {}
+        }
     }
 
-    /// Lets the desk work; what it commits later stands even when nobody waits any more.
-    async fn execute(
-        self: &Arc<Self>,
-        request: &HttpRequest,
-        exchange: &ExchangeName,
-        cause: Step,
-        takes: Duration,
-    ) -> fake::Reply {
-        let answer = {
-            let mut books = self.lock();
-            let begun = match parse(&self.contract, request) {
-                Ok(asked) => books.desk.begin(millis(), asked, takes),
-                Err(reply) => return reply,
-            };
-            match begun {
-                Begun::Reply(reply) => return reply,
-                Begun::Working(work) => {
-                    let (reply, answer) = oneshot::channel();
-                    let waiting = Waiting { about: exchange.about.clone(), cause, reply };
-                    books.waiting.insert(work, waiting);
-                    answer
-                }
-            }
-        };
+    /// Something on the way sends the very request again; nobody hears the answer.
+    fn send_again(self: &Arc<Self>, asked: Asked, ms: u64) {
+        self.field.prolong(ms);
         let host = self.clone();
         tokio::spawn(async move {
-            tokio::time::sleep(takes).await;
-            host.commit_due();
+            tokio::time::sleep(Duration::from_millis(ms)).await;
+            let Some(step) = host.strikes(&asked) else { return };
+            if let Ok(request) = parse(&host.contract, &asked.request) {
+                let takes = host.service(&asked.exchange);
+                drop(host.begin(request, &asked.exchange, step, takes));
+            }
         });
-        answer.await.expect("every work that was begun is committed")
     }
 
-    /// Commits what is due, notes the effects, and answers whoever waits.
-    fn commit_due(&self) {
-        let mut books = self.lock();
-        let done = books.desk.advance(millis());
-        let mut finished = vec![];
-        for (work, reply) in done {
-            if let Some(waiting) = books.waiting.remove(&work) {
-                finished.push((waiting, reply));
+    /// What the desk takes over a request: its own time for each exchange.
+    fn service(&self, exchange: &ExchangeName) -> Duration {
+        let spread = self.plan.service_ms.max(1);
+        let mut rng = Seed(self.plan.seed).stream(&format!("service/{exchange}"));
+        Duration::from_millis(spread / 2 + rng.below(spread))
+    }
+
+    /// Lets the desk work; also says what the answer follows from.
+    async fn work(
+        self: &Arc<Self>,
+        asked: &Asked,
+        planned: Option<&What>,
+        cause: Step,
+    ) -> (fake::Reply, Step) {
+        let request = match parse(&self.contract, &asked.request) {
+            Ok(Request::Find { by, value, page }) => return self.look(asked, planned, (by, value, page)),
+            Ok(request) => request,
+            Err(reply) => return (reply, cause),
+        };
+        let service = self.service(&asked.exchange);
+        let by_job = matches!(planned, Some(What::OmitId(Omission::Accepted)));
+        let takes = match planned {
+            Some(What::ApplyLate(ms)) => Duration::from_millis(*ms),
+            _ if by_job => {
+                let mut rng = Seed(self.plan.seed).stream(&format!("job/{}", asked.exchange));
+                service + Duration::from_millis(JOB_MS + rng.below(JOB_MS))
             }
+            _ => service,
+        };
+        let answer = match self.begin(request, &asked.exchange, cause, takes) {
+            Ok(answer) => answer,
+            Err(reply) => return (reply, cause),
+        };
+        if by_job && let Some(step) = self.strikes(asked) {
+            tokio::time::sleep(service).await;
+            return (bare(202), step);
         }
-        let effects = books.desk.ledger().effects()[books.noted..].to_vec();
-        books.noted += effects.len();
-        for effect in effects {
-            let key = effect.by.key.clone().or_else(|| effect.by.reference.clone());
-            let seen = Seen { call: Call::Create, key: key.as_deref(), body: effect.by.body.as_bytes() };
-            let about = (self.field.serves)(seen).unwrap_or_else(|| "?".into());
-            let cause = finished.iter().find(|(waiting, _)| waiting.about == about).map(|(w, _)| w.cause);
-            books.made_for.push(about.clone());
-            let kind = Kind::Effect { about, record: effect.record.clone(), key, late: effect.late };
-            self.field.event(DESK, kind, cause);
-        }
-        for (waiting, reply) in finished {
-            // Whoever asked may have given up.
-            let _ = waiting.reply.send(reply);
-        }
+        (answer.await.expect("every work that was begun is committed"), cause)
     }
 
     /// Sends an answer on its way.
     fn send(&self, exchange: &ExchangeName, reply: fake::Reply, cause: Step) -> Response<Answer> {
+        self.send_as(exchange, reply, cause, Answer::whole)
+    }
+
+    fn send_as(
+        &self,
+        exchange: &ExchangeName,
+        reply: fake::Reply,
+        cause: Step,
+        body: fn(Bytes) -> Answer,
+    ) -> Response<Answer> {
         let (status, summary, record, empty) = summarise(exchange.call, &reply);
         let kind = Kind::Answered { exchange: exchange.clone(), status, summary: summary.clone() };
         let step = self.field.event(DESK, kind, Some(cause));
         let answer = OnItsWay { status, summary, record, empty, cause: step };
         self.field.lock().answers.insert(exchange.clone(), answer);
-        response(reply, Answer::whole)
+        response(reply, body)
     }
+}
 
-    async fn lose(&self, how: Reply, reply: Option<fake::Reply>) -> Result<Response<Answer>, Lost> {
-        match (how, reply) {
-            (Reply::Truncated, Some(reply)) => Ok(response(reply, Answer::cut)),
-            (Reply::Reset | Reply::Truncated, _) => Err(Lost),
-            (Reply::Silence, _) => std::future::pending().await,
-        }
+/// How a request is lost that never arrives.
+fn lost_on_the_way(what: &What) -> Option<Loss> {
+    match what {
+        What::LoseRequest(loss) => Some(*loss),
+        What::Partition { way: Way::There | Way::Both, .. } => Some(Loss::Silence),
+        _ => None,
+    }
+}
+
+/// Whether it strikes before the desk has judged the request.
+fn strikes_on_arrival(what: &What) -> bool {
+    matches!(
+        what,
+        What::NotApplied(_)
+            | What::Hang { applied: false }
+            | What::ApplyLate(_)
+            | What::ForgetKeys
+            | What::KeysDown(_)
+    )
+}
+
+/// Whether it strikes this answer, as it leaves.
+fn strikes_on_leaving(what: &What, reply: &fake::Reply) -> bool {
+    match what {
+        What::LoseResponse(_)
+        | What::Hang { applied: true }
+        | What::ErrorAfter(_)
+        | What::AnswerSlowly(_)
+        | What::Partition { way: Way::Back, .. } => true,
+        // A refusal names no record that could be left out.
+        What::OmitId(Omission::NoId | Omission::Garbled) => named(reply).is_some(),
+        _ => false,
+    }
+}
+
+/// The caller hears nothing, or only a part.
+async fn lose(how: Loss, reply: Option<fake::Reply>) -> Result<Response<Answer>, Lost> {
+    match (how, reply) {
+        (Loss::Truncated, Some(reply)) => Ok(response(reply, Answer::cut)),
+        (Loss::Reset | Loss::Truncated, _) => Err(Lost),
+        (Loss::Silence, _) => std::future::pending().await,
     }
 }
 
 /// The simulated time as the desk counts it.
 fn millis() -> Millis {
     Millis(now().millis())
-}
-
-fn error(status: u16) -> fake::Reply {
-    let body = serde_json::json!({"error": {"code": "unavailable", "message": "try again later"}});
-    fake::Reply { status, headers: vec![], body }
-}
-
-/// One line of what an answer says: status, words, the record that it names, and whether it says "none".
-fn summarise(call: Call, reply: &fake::Reply) -> (u16, String, Option<String>, bool) {
-    let body = &reply.body;
-    let text = |value: &serde_json::Value| value.as_str().map(str::to_owned);
-    if let Some(code) = text(&body["error"]["code"]) {
-        let existing = text(&body["error"]["existing_id"]);
-        let names = existing.as_deref().map(|id| format!(", {id} exists")).unwrap_or_default();
-        return (reply.status, format!("{code}{names}"), existing, false);
-    }
-    if let Some(found) = body["tickets"].as_array() {
-        let ids: Vec<String> = found.iter().filter_map(|ticket| text(&ticket["id"])).collect();
-        let more = !body["next_page"].is_null();
-        let words = if ids.is_empty() { "no match".to_owned() } else { ids.join(", ") };
-        let words = if more { format!("{words}, more pages") } else { words };
-        let empty = call == Call::Find && ids.is_empty() && !more;
-        return (reply.status, words, ids.into_iter().next(), empty);
-    }
-    match text(&body["ticket"]["id"]) {
-        Some(id) => (reply.status, id.clone(), Some(id), false),
-        None => (reply.status, "without an id".into(), None, false),
-    }
-}
-
-/// The connection breaks without an answer.
-#[derive(Debug, thiserror::Error)]
-#[error("the connection breaks")]
-struct Lost;
-
-/// The body of an answer: whole, or cut off in the middle.
-enum Answer {
-    Whole(Option<Bytes>),
-    Cut(Option<Bytes>),
-}
-
-impl Answer {
-    fn whole(bytes: Bytes) -> Answer {
-        Answer::Whole(Some(bytes))
-    }
-
-    fn cut(mut bytes: Bytes) -> Answer {
-        bytes.truncate(bytes.len() / 2);
-        Answer::Cut(Some(bytes))
-    }
-}
-
-impl Body for Answer {
-    type Data = Bytes;
-    type Error = Lost;
-
-    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Lost>>> {
-        Poll::Ready(match &mut *self {
-            Answer::Whole(bytes) => bytes.take().map(|bytes| Ok(Frame::data(bytes))),
-            Answer::Cut(bytes) => Some(bytes.take().map(Frame::data).ok_or(Lost)),
-        })
-    }
-
-    fn is_end_stream(&self) -> bool {
-        matches!(self, Answer::Whole(None))
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match self {
-            Answer::Whole(Some(bytes)) => SizeHint::with_exact(bytes.len() as u64),
-            _ => SizeHint::default(),
-        }
-    }
-}
-
-fn response(reply: fake::Reply, body: fn(Bytes) -> Answer) -> Response<Answer> {
-    let mut builder = Response::builder().status(reply.status).header("content-type", "application/json");
-    for (name, value) in &reply.headers {
-        builder = builder.header(name, value);
-    }
-    builder.body(body(Bytes::from(reply.body.to_string()))).expect("the fake's headers are valid")
 }

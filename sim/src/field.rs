@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 /// The workflow's node.
 pub(crate) const WORKFLOW: &str = "workflow";
@@ -73,8 +73,6 @@ pub(crate) struct State {
     limit_told: bool,
     pub(crate) tape: FaultTape,
     pub(crate) fired: Vec<Option<Step>>,
-    /// The faults whose places the run came by: each strikes once.
-    met: Vec<bool>,
     /// The deliveries that faults have made.
     pub(crate) further: Vec<Delivery>,
     /// The places at which faults could have struck, where they are noted.
@@ -84,6 +82,8 @@ pub(crate) struct State {
     /// The storm lasts at least until then.
     pub(crate) storm_until: Nanos,
     counts: BTreeMap<(Call, String), u32>,
+    /// Connections that the workflow has opened to its destination.
+    connections: u32,
     /// What is under way on each connection, by the caller's address.
     in_transit: BTreeMap<SocketAddr, (ExchangeName, Step)>,
     pub(crate) answers: BTreeMap<ExchangeName, OnItsWay>,
@@ -95,6 +95,8 @@ pub(crate) struct State {
     pub(crate) syncs: u32,
     /// Syncs of all boots: whether the belief can have changed.
     pub(crate) all_syncs: u64,
+    /// The same number, for those who wait for the next one.
+    synced: watch::Sender<u64>,
     pub(crate) up: bool,
     pub(crate) clock: WallClockState,
     pub(crate) disk: DiskTrouble,
@@ -108,13 +110,6 @@ impl State {
     fn crash_seed(&self) -> u64 {
         u64::from(self.boot) << 32 | u64::from(self.syncs)
     }
-}
-
-/// A fault whose place the run has come by, and which may strike later.
-#[derive(Clone)]
-pub(crate) struct Planned {
-    index: usize,
-    pub(crate) what: What,
 }
 
 /// What all nodes share.
@@ -159,13 +154,13 @@ impl Field {
                 history: History::default(),
                 limit_told: false,
                 fired: vec![None; options.tape.faults().len()],
-                met: vec![false; options.tape.faults().len()],
                 further: vec![],
                 visits: vec![],
                 tape: options.tape,
                 storm: true,
                 storm_until: Nanos(0),
                 counts: BTreeMap::new(),
+                connections: 0,
                 in_transit: BTreeMap::new(),
                 answers: BTreeMap::new(),
                 keys: BTreeMap::new(),
@@ -174,6 +169,7 @@ impl Field {
                 boot: 0,
                 syncs: 0,
                 all_syncs: 0,
+                synced: watch::Sender::new(0),
                 up: false,
                 clock: WallClockState::default(),
                 disk: DiskTrouble::default(),
@@ -246,23 +242,6 @@ impl Field {
         planned.is_some_and(|(_, what)| *what == What::Refuse)
     }
 
-    /// How long the tape holds this step of an exchange up; none where nothing or something else is planned.
-    pub(crate) fn held_up(
-        &self,
-        node: &'static str,
-        exchange: &ExchangeName,
-        phase: Phase,
-    ) -> Option<Duration> {
-        let place = Place::Phase { exchange: exchange.clone(), phase };
-        if !matches!(self.lock().tape.at(&place), Some((_, What::Delay(_)))) {
-            return None;
-        }
-        match self.strike(node, &place, None)? {
-            (What::Delay(ms), _) => Some(Duration::from_millis(ms)),
-            (other, _) => unreachable!("a place has one fault, and this is {}", other.kind()),
-        }
-    }
-
     /// Takes the fault at a place off the tape, and lets it strike now.
     pub(crate) fn strike(
         &self,
@@ -270,13 +249,14 @@ impl Field {
         place: &Place,
         cause: Option<Step>,
     ) -> Option<(What, Step)> {
-        let planned = self.meet(place)?;
-        let step = self.strikes(node, &planned, cause);
-        Some((planned.what, step))
+        let what = self.foresee(place)?;
+        let step = self.strikes(node, place, cause)?;
+        Some((what, step))
     }
 
-    /// Comes by a place: the fault that the tape has for it, to strike now or later.
-    pub(crate) fn meet(&self, place: &Place) -> Option<Planned> {
+    /// What the tape has in store for a place that the run comes by, if faults still strike. It strikes when
+    /// [`Field::strikes`] says so: an answer can be lost only once there is one.
+    pub(crate) fn foresee(&self, place: &Place) -> Option<What> {
         let mut state = self.lock();
         if !state.storm {
             return None;
@@ -285,22 +265,62 @@ impl Field {
             let step = Step(state.history.events().len() as u32);
             state.visits.push(Visit { place: place.clone(), step });
         }
-        let (index, what) = state.tape.at(place).map(|(index, what)| (index, what.clone()))?;
-        if std::mem::replace(&mut state.met[index], true) {
-            return None;
-        }
-        state.storm_until = state.storm_until.max(Nanos(now().0 + what.lasts_ms() * 1_000_000));
-        Some(Planned { index, what })
+        let (index, what) = state.tape.at(place)?;
+        state.fired[index].is_none().then(|| what.clone())
     }
 
-    /// The fault strikes.
-    pub(crate) fn strikes(&self, node: &'static str, planned: &Planned, cause: Option<Step>) -> Step {
-        let Planned { index, what } = planned;
-        let kind = Kind::Fault { n: *index as u32 + 1, what: what.kind(), words: what.to_string() };
+    /// The fault that is planned for a place strikes now, unless the storm is over.
+    pub(crate) fn strikes(&self, node: &'static str, place: &Place, cause: Option<Step>) -> Option<Step> {
         let mut state = self.lock();
+        if !state.storm {
+            return None;
+        }
+        let (index, what) = state.tape.at(place).map(|(index, what)| (index, what.clone()))?;
+        if state.fired[index].is_some() {
+            return None;
+        }
+        let kind = Kind::Fault { n: index as u32 + 1, what: what.kind(), words: what.to_string() };
         let step = state.history.add(now(), node, kind, cause);
-        state.fired[*index] = Some(step);
-        step
+        state.fired[index] = Some(step);
+        state.storm_until = state.storm_until.max(Nanos(now().0 + what.lasts_ms() * 1_000_000));
+        Some(step)
+    }
+
+    /// A fault is on its way and strikes after so many milliseconds: the storm lasts longer than that.
+    pub(crate) fn prolong(&self, ms: u64) {
+        let mut state = self.lock();
+        state.storm_until = state.storm_until.max(Nanos(now().0 + (ms + 1_000) * 1_000_000));
+    }
+
+    /// How long a step of an exchange waits at this point, if the tape has it wait.
+    pub(crate) fn held_up(
+        &self,
+        node: &'static str,
+        exchange: &ExchangeName,
+        phase: Phase,
+        cause: Option<Step>,
+    ) -> Option<Duration> {
+        let place = Place::Phase { exchange: exchange.clone(), phase };
+        let ms = match self.lock().tape.at(&place) {
+            Some((_, What::Delay(ms))) => *ms,
+            _ => return None,
+        };
+        self.strike(node, &place, cause).map(|_| Duration::from_millis(ms))
+    }
+
+    /// The next connection that the workflow opens, and what the tape has in store for it.
+    pub(crate) fn connects(&self) -> Option<(What, Step)> {
+        let nth = {
+            let mut state = self.lock();
+            state.connections += 1;
+            state.connections
+        };
+        self.strike(WORKFLOW, &Place::Connection { nth }, None)
+    }
+
+    /// Tells of each sync.
+    pub(crate) fn synced(&self) -> watch::Receiver<u64> {
+        self.lock().synced.subscribe()
     }
 
     /// The wall clock of the workflow's machine.

@@ -17,6 +17,11 @@ impl Nanos {
     pub fn millis(self) -> u64 {
         self.0 / 1_000_000
     }
+
+    /// This instant and so many milliseconds later.
+    pub fn after_ms(self, ms: u64) -> Nanos {
+        Nanos(self.0.saturating_add(ms.saturating_mul(1_000_000)))
+    }
 }
 
 /// The index of an event in its history, from 1.
@@ -101,6 +106,15 @@ pub enum Kind {
         /// Whether the caller's deadline had passed.
         late: bool,
     },
+    /// Something happened to a record at the destination that no request asked for.
+    Hand {
+        /// The operation that the record was made for, or looks like.
+        about: String,
+        /// The record.
+        record: String,
+        /// What happened.
+        did: Deed,
+    },
     /// The other side answers.
     Answered {
         /// The exchange.
@@ -165,6 +179,42 @@ pub enum Kind {
     },
 }
 
+/// What happens to a record without a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Deed {
+    /// A person changed its title.
+    Edited,
+    /// A person archived it.
+    Archived,
+    /// A person deleted it.
+    Deleted,
+    /// The destination took it back.
+    RolledBack,
+    /// A person made it, like another one.
+    Copied,
+    /// A person made it, for a matter of their own.
+    Made,
+}
+
+impl Deed {
+    /// Whether the record is gone.
+    pub fn ends_record(self) -> bool {
+        matches!(self, Deed::Deleted | Deed::RolledBack)
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Deed::Edited => "edited by hand",
+            Deed::Archived => "archived by hand",
+            Deed::Deleted => "deleted by hand",
+            Deed::RolledBack => "rolled back by the destination",
+            Deed::Copied => "made by hand as a copy",
+            Deed::Made => "made by hand for another matter",
+        }
+    }
+}
+
 impl Kind {
     /// The exchange it belongs to.
     pub fn exchange(&self) -> Option<&ExchangeName> {
@@ -181,9 +231,10 @@ impl Kind {
     /// The operation or delivery it is about.
     pub fn about(&self) -> Option<&str> {
         match self {
-            Kind::Effect { about, .. } | Kind::Journal { about, .. } | Kind::Person { about, .. } => {
-                Some(about)
-            }
+            Kind::Effect { about, .. }
+            | Kind::Hand { about, .. }
+            | Kind::Journal { about, .. }
+            | Kind::Person { about, .. } => Some(about),
             _ => self.exchange().map(|e| e.about.as_str()),
         }
     }
@@ -265,6 +316,7 @@ impl fmt::Display for Kind {
             Kind::Effect { about, record, late, .. } => {
                 write!(f, "{record} made for {about}{}", if *late { ", late" } else { "" })
             }
+            Kind::Hand { about, record, did } => write!(f, "{record} {} ({about})", did.words()),
             Kind::Answered { exchange, status, summary } => {
                 write!(f, "answers {status} {summary} ({exchange})")
             }

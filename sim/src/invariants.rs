@@ -192,6 +192,7 @@ fn shape(event: &Event) -> String {
         K::Sent { .. } => "sent",
         K::Arrived { .. } => "arrived",
         K::Effect { .. } => "effect",
+        K::Hand { .. } => "hand",
         K::Answered { .. } => "answered",
         K::Received { .. } => "received",
         K::Broken { .. } => "broken",

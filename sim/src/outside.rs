@@ -1,7 +1,7 @@
 //! Everything outside: the source that delivers until it is answered, and the people who decide.
 
 use crate::fault::{Call, ExchangeName, Phase, Place, Variation, What};
-use crate::field::{Alive, Field, PEOPLE, Planned, SOURCE, WORKFLOW};
+use crate::field::{Alive, Field, PEOPLE, SOURCE, WORKFLOW};
 use crate::history::{Kind, digest};
 use crate::io::Io;
 use crate::plan::Delivery;
@@ -52,14 +52,15 @@ impl Source {
     /// asks for.
     pub(crate) async fn send_off(self, delivery: Delivery, further: Vec<Delivery>) {
         tokio::time::sleep(Duration::from_millis(delivery.at_ms)).await;
-        if let Some(planned) = self.field.meet(&Place::Delivery(delivery.name.clone())) {
-            match planned.what {
+        let place = Place::Delivery(delivery.name.clone());
+        if let Some(planned) = self.field.foresee(&place) {
+            match planned {
                 What::HoldBack(ms) => {
-                    self.field.strikes(SOURCE, &planned, None);
+                    self.field.strikes(SOURCE, &place, None);
                     tokio::time::sleep(Duration::from_millis(ms)).await;
                 }
                 What::AtOnce(_) => {
-                    self.field.strikes(SOURCE, &planned, None);
+                    self.field.strikes(SOURCE, &place, None);
                     for copy in further {
                         self.field.lock().further.push(copy.clone());
                         self.open.fetch_add(1, Ordering::Relaxed);
@@ -67,24 +68,25 @@ impl Source {
                     }
                 }
                 What::Redeliver { how, after_ms } => {
+                    self.field.prolong(after_ms);
                     for again in further {
-                        tokio::spawn(self.clone().again(again, planned.clone(), how, after_ms));
+                        tokio::spawn(self.clone().again(again, place.clone(), how, after_ms));
                     }
                 }
-                ref other => unreachable!("the tape keeps {} away from deliveries", other.kind()),
+                other => unreachable!("the tape keeps {} away from deliveries", other.kind()),
             }
         }
         self.until_answered(delivery).await;
     }
 
     /// One more delivery, later.
-    async fn again(self, delivery: Delivery, planned: Planned, how: Variation, after_ms: u64) {
+    async fn again(self, delivery: Delivery, place: Place, how: Variation, after_ms: u64) {
         let poisoned = how == Variation::Poison;
         if !poisoned {
             self.open.fetch_add(1, Ordering::Relaxed);
         }
         tokio::time::sleep(Duration::from_millis(after_ms)).await;
-        self.field.strikes(SOURCE, &planned, None);
+        self.field.strikes(SOURCE, &place, None);
         self.field.lock().further.push(delivery.clone());
         if poisoned { self.until_put_aside(delivery).await } else { self.until_answered(delivery).await }
     }
@@ -143,7 +145,7 @@ async fn post(
     path: &str,
     body: &[u8],
 ) -> Option<Answered> {
-    match field.held_up(from, exchange, Phase::BeforeSend) {
+    match field.held_up(from, exchange, Phase::BeforeSend, None) {
         Some(wait) => tokio::time::sleep(wait).await,
         None => drop(field.phase(exchange, Phase::BeforeSend)),
     }

@@ -6,6 +6,9 @@ use crate::history::{History, Nanos, Step};
 use crate::plan::{Delivery, Plan};
 use destinations::Ledger;
 
+/// Stands for the operation of an effect that no request made.
+pub const BY_HAND: &str = "by hand";
+
 /// How a plan is run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -81,7 +84,8 @@ pub struct Run {
     pub history: History,
     /// What the destination holds.
     pub ledger: Ledger,
-    /// The operation that each effect of the ledger was made for, in the ledger's order.
+    /// The operation that each effect of the ledger was made for, in the ledger's order; [`BY_HAND`] where no
+    /// request made it.
     pub made_for: Vec<String>,
     /// What the workflow believed, at each crash, after the storm, and at the end.
     pub beliefs: Vec<BeliefAt>,

@@ -1,7 +1,7 @@
 //! The caller's end of an exchange: names it, reports its phases, and lets the tape decide what becomes of
 //! it.
 
-use crate::fault::{Call, ExchangeName, Loss, Phase};
+use crate::fault::{Call, ExchangeName, Phase, What};
 use crate::field::{Alive, Field, OnItsWay, WORKFLOW, now, short};
 use crate::history::{Kind, Step, digest};
 use crate::scenario::{BoxFuture, Connect, Seen, Stream};
@@ -49,6 +49,15 @@ pub(crate) fn connect(field: &Arc<Field>, contract: &Arc<Contract>, to: &'static
     Arc::new(move |address| {
         let (field, contract) = (field.clone(), contract.clone());
         let opening: BoxFuture<'static, io::Result<Box<dyn Stream>>> = Box::pin(async move {
+            match field.connects() {
+                Some((What::Refuse, cause)) => {
+                    field.event(WORKFLOW, Kind::Refused { to }, Some(cause));
+                    return Err(io::ErrorKind::ConnectionRefused.into());
+                }
+                // Whoever connects has to give up.
+                Some((What::HangConnecting, _)) => std::future::pending::<()>().await,
+                _ => {}
+            }
             let stream = TcpStream::connect(address).await?;
             let boot = field.lock().boot;
             let end = Stage::Gathering(vec![]);
@@ -242,25 +251,4 @@ fn whole_request(bytes: &[u8]) -> Option<HttpRequest> {
     let length: usize = length.map_or(Some(0), |(_, value)| value.parse().ok())?;
     let body = &bytes[end + 4..];
     (body.len() >= length).then(|| HttpRequest { method, target, headers, body: body[..length].to_vec() })
-}
-
-/// How a lost answer looks to whoever waits for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reply {
-    /// Nothing, for ever.
-    Silence,
-    /// The connection breaks.
-    Reset,
-    /// The head and a part of the body, then the connection breaks.
-    Truncated,
-}
-
-impl From<Loss> for Reply {
-    fn from(loss: Loss) -> Self {
-        match loss {
-            Loss::Silence => Reply::Silence,
-            Loss::Reset => Reply::Reset,
-            Loss::Truncated => Reply::Truncated,
-        }
-    }
 }

@@ -161,9 +161,9 @@ enum Met {
 /// A help desk that behaves as its contract declares.
 #[derive(Clone, Debug)]
 pub struct Desk {
-    contract: Contract,
+    pub(super) contract: Contract,
     options: DeskOptions,
-    now: Millis,
+    pub(super) now: Millis,
     created: u64,
     pub(super) records: Vec<Record>,
     pub(super) ended: BTreeMap<String, Millis>,
@@ -199,8 +199,9 @@ impl Desk {
                 client_id: Some(sentinel.clone()),
                 key: Some(sentinel),
                 began: Millis(0),
+                made_at: Millis(0),
                 visible_at: Millis(0),
-                archived: false,
+                archived: None,
                 sentinel: true,
             });
         }
@@ -227,7 +228,7 @@ impl Desk {
     pub fn begin(&mut self, now: Millis, request: Request, takes: Duration) -> Begun {
         self.settle(now);
         match request {
-            Request::Find { by, value, page } => Begun::Reply(self.find(by, &value, page)),
+            Request::Find { by, value, page } => Begun::Reply(self.find(by, &value, page, now)),
             Request::Fetch { id } => Begun::Reply(self.fetch(&id)),
             Request::Create { key, reference, client_id, condition, body, raw } => {
                 let identity = Identity { reference, client_id, condition, upsert: false };
@@ -239,6 +240,23 @@ impl Desk {
                 self.write("PUT", key, identity, &body, &raw, takes)
             }
         }
+    }
+
+    /// A look-up that is answered as its index was some time ago; what was deleted since is not in it.
+    ///
+    /// # Panics
+    /// As [`Desk::begin`].
+    pub fn find_as_it_was(
+        &mut self,
+        now: Millis,
+        by: LookupBy,
+        value: &str,
+        page: u32,
+        ago: Duration,
+    ) -> Reply {
+        self.settle(now);
+        let ago = u64::try_from(ago.as_millis()).unwrap_or(u64::MAX);
+        self.find(by, value, page, Millis(now.0.saturating_sub(ago)))
     }
 
     /// The next instant at which [`Desk::advance`] has something to do.
@@ -264,9 +282,9 @@ impl Desk {
         self.now = now;
     }
 
-    fn find(&self, by: LookupBy, value: &str, page: u32) -> Reply {
+    fn find(&self, by: LookupBy, value: &str, page: u32, as_of: Millis) -> Reply {
         match self.contract.lookup.iter().find(|lookup| lookup.by == by) {
-            Some(rule) => lookup::page(rule, &self.records, value, page, self.now),
+            Some(rule) => lookup::page(rule, &self.records, value, page, as_of),
             None => Reply::error(404, "not_found"),
         }
     }
@@ -375,17 +393,16 @@ impl Desk {
     }
 
     fn create(&mut self, write: &Write, late: bool) -> Record {
-        let id = format!("T{}", self.options.first_id + self.created);
-        self.created += 1;
         let record = Record {
-            id,
+            id: self.next_id(),
             fields: write.fields.clone(),
             reference: write.identity.reference.clone(),
             client_id: write.identity.client_id.clone(),
             key: write.facts.key.clone(),
             began: write.began,
+            made_at: self.now,
             visible_at: self.now.after(self.lag()),
-            archived: false,
+            archived: None,
             sentinel: false,
         };
         self.ledger.append(self.now, &record.id, EffectKind::Created, write.facts.clone(), late);
@@ -393,8 +410,14 @@ impl Desk {
         record
     }
 
-    /// The lag of the next record: drawn from the upper half of the option, within the declared bound.
-    fn lag(&self) -> Duration {
+    pub(super) fn next_id(&mut self) -> String {
+        self.created += 1;
+        format!("T{}", self.options.first_id + self.created - 1)
+    }
+
+    /// The lag of the record that was made last: drawn from the upper half of the option, within the declared
+    /// bound.
+    pub(super) fn lag(&self) -> Duration {
         let bound = |lookup: &crate::contract::Lookup| match lookup.max_staleness {
             Staleness::Known(most) => Some(most),
             Staleness::None | Staleness::Unknown => None,
@@ -454,7 +477,7 @@ impl Desk {
     }
 
     /// Whether the external reference is kept: only where a look-up or an identity needs it.
-    fn stores_reference(&self) -> bool {
+    pub(super) fn stores_reference(&self) -> bool {
         let looked_up = self.contract.lookup.iter().any(|lookup| lookup.by == LookupBy::ExternalRef);
         looked_up || self.contract.converge.iter().any(|rule| rule.field == "external_id")
     }

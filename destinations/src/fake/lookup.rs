@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 /// Records on a page where the contract does not say.
 const PAGE: usize = 100;
 
-/// One page of the records that match, oldest first; pages count from 1.
-pub(super) fn page(lookup: &Lookup, records: &[Record], value: &str, page: u32, now: Millis) -> Reply {
+/// One page of the records that match, as the index was at this instant, oldest first; pages count from 1.
+pub(super) fn page(lookup: &Lookup, records: &[Record], value: &str, page: u32, as_of: Millis) -> Reply {
     if page == 0 {
         return Reply::error(400, "validation");
     }
@@ -19,7 +19,7 @@ pub(super) fn page(lookup: &Lookup, records: &[Record], value: &str, page: u32, 
         Complete::Yes | Complete::Tokenised | Complete::Unknown => usize::MAX,
     };
     let shown =
-        records.iter().filter(|record| visible(lookup, record, now) && matches(lookup, record, value));
+        records.iter().filter(|record| visible(lookup, record, as_of) && matches(lookup, record, value));
     let tickets: Vec<Value> = shown.take(most).map(Record::ticket).collect();
     let size = lookup.page_size.map_or(PAGE, |size| size as usize);
     let start = (page as usize - 1).saturating_mul(size);
@@ -28,12 +28,13 @@ pub(super) fn page(lookup: &Lookup, records: &[Record], value: &str, page: u32, 
     Reply::new(200, json!({ "tickets": tickets, "next_page": next }))
 }
 
-fn visible(lookup: &Lookup, record: &Record, now: Millis) -> bool {
-    let fresh = match lookup.consistency {
-        Consistency::ReadYourWrites => true,
-        Consistency::Eventual | Consistency::Unknown => now >= record.visible_at,
+fn visible(lookup: &Lookup, record: &Record, as_of: Millis) -> bool {
+    let since = match lookup.consistency {
+        Consistency::ReadYourWrites => record.made_at,
+        Consistency::Eventual | Consistency::Unknown => record.visible_at,
     };
-    fresh && (!record.archived || lookup.sees_archived == Some(true))
+    let archived = record.archived.is_some_and(|since| as_of >= since);
+    as_of >= since && (!archived || lookup.sees_archived == Some(true))
 }
 
 fn matches(lookup: &Lookup, record: &Record, value: &str) -> bool {

@@ -13,9 +13,12 @@ pub(super) struct Record {
     pub(super) key: Option<String>,
     /// When the request that made it arrived.
     pub(super) began: Millis,
+    /// When it came to be.
+    pub(super) made_at: Millis,
     /// When an eventual look-up begins to show it.
     pub(super) visible_at: Millis,
-    pub(super) archived: bool,
+    /// Since when it is archived.
+    pub(super) archived: Option<Millis>,
     /// Whether it was there from the start; it never shows in the ledger.
     pub(super) sentinel: bool,
 }

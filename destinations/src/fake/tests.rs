@@ -7,7 +7,7 @@ mod sound;
 mod wire;
 
 use super::*;
-use crate::contract::{Contract, DedupKey, named};
+use crate::contract::{Contract, DedupKey, LookupBy, named};
 use crate::ledger::{EffectKind, Millis};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -180,6 +180,40 @@ fn a_person_deletes_and_archives() {
     assert_eq!(send(&mut desk, 400, Request::Fetch { id: "T93".to_owned() }).status, 404);
     let again = send(&mut desk, 500, create(&keyed("k")));
     assert_eq!(again.body["ticket"]["id"], json!("T94"), "the reference is free again");
+}
+
+#[test]
+fn a_person_edits_copies_and_makes_and_no_request_is_blamed_for_it() {
+    for (contract, has_reference) in [("jira_cloud_issue", true), ("desk_unique_ref", false)] {
+        let mut desk = desk(named(contract).unwrap());
+        send(&mut desk, 0, create(&keyed("k")));
+        assert!(desk.edit(Millis(200), "T93", "title", json!("other")));
+        assert!(!desk.edit(Millis(200), "T94", "title", json!("other")));
+        assert_eq!(desk.copy(Millis(300), "T93").as_deref(), Some("T94"));
+        assert_eq!(desk.copy(Millis(300), "T1"), None);
+        assert_eq!(desk.make(Millis(400), "mine", "mine-1"), "T95");
+        let (original, copy) = (desk.ticket("T93").unwrap(), desk.ticket("T94").unwrap());
+        assert_eq!((&copy["title"], &copy["marker"]), (&json!("other"), &original["marker"]), "{contract}");
+        assert_eq!(copy["external_id"] == original["external_id"], has_reference, "{contract}");
+        let by_hand: Vec<bool> = desk.ledger().effects().iter().map(|effect| effect.by_hand).collect();
+        assert_eq!(by_hand, [false, true, true, true], "{contract}");
+        assert_eq!(desk.ledger().records(), ["T93", "T94", "T95"]);
+    }
+}
+
+#[test]
+fn an_index_of_some_time_ago_shows_what_it_showed_then() {
+    let mut desk = desk(named("desk_strong_lookup").unwrap());
+    let made = send(&mut desk, 1_000, create(&keyed("k")));
+    let reference = made.body["ticket"]["external_id"].as_str().unwrap().to_owned();
+    assert!(desk.archive(Millis(5_000), "T93"));
+    let mut shown = |ago: u64| {
+        let ago = Duration::from_millis(ago);
+        let page = desk.find_as_it_was(Millis(6_000), LookupBy::ExternalRef, &reference, 1, ago);
+        page.body["tickets"].as_array().unwrap().len()
+    };
+    // It came to be at 1,100.
+    assert_eq!((shown(0), shown(4_900), shown(4_901), shown(60_000)), (1, 1, 0, 0));
 }
 
 #[test]

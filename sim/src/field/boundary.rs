@@ -138,6 +138,7 @@ impl DiskHooks for Hooks {
                 state.syncs += 1;
             } else {
                 state.all_syncs += 1;
+                state.synced.send_replace(state.all_syncs);
             }
             (state.boot, state.syncs)
         };

@@ -164,8 +164,9 @@ pub(super) fn no_false_success(court: &Court<'_>) -> Finding {
         }
         finding.looked();
         let record = op.record.as_deref().unwrap_or("no record");
-        let made = court.facts.made(&op.name).iter().any(|made| made.record == record);
-        let held = court.held.contains(record);
+        let made = court.facts.made(&op.name).iter().any(|made| made.record == record)
+            || court.facts.is_copy(&op.name, record);
+        let held = court.held.contains(record) || court.facts.is_gone(record);
         if !made || !held {
             let message =
                 format!("{} is recorded as completed with {record}, which is not its record.", op.name);

@@ -2,7 +2,7 @@
 
 use crate::belief::BelievedOperation;
 use crate::fault::{Call, ExchangeName};
-use crate::history::{Kind, Nanos, Step};
+use crate::history::{Deed, Kind, Nanos, Step};
 use crate::run::{BeliefAt, Moment, Run};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -39,6 +39,8 @@ pub(super) struct Facts<'a> {
     pub(super) sends: BTreeMap<&'a str, Vec<Send<'a>>>,
     pub(super) looks: Vec<Look<'a>>,
     pub(super) made: BTreeMap<&'a str, Vec<Made<'a>>>,
+    /// What happened to records without a request: operation, record, what.
+    pub(super) hands: Vec<(&'a str, &'a str, Deed)>,
     /// Deliveries that the source knows to be taken: name, step.
     pub(super) acknowledged: Vec<(&'a str, Step)>,
     /// Records that some answer named, by operation.
@@ -51,6 +53,7 @@ impl<'a> Facts<'a> {
             sends: BTreeMap::new(),
             looks: vec![],
             made: BTreeMap::new(),
+            hands: vec![],
             acknowledged: vec![],
             named: BTreeMap::new(),
         };
@@ -74,6 +77,7 @@ impl<'a> Facts<'a> {
                 Kind::Effect { about, record, .. } => {
                     facts.made.entry(about).or_default().push(Made { step: event.step, record });
                 }
+                Kind::Hand { about, record, did } => facts.hands.push((about, record, *did)),
                 Kind::Received { exchange, status, summary, record, empty } => {
                     let sent = left.get(exchange).copied().unwrap_or(event.t_ns);
                     facts.heard(
@@ -116,10 +120,24 @@ impl<'a> Facts<'a> {
         if let Some(record) = record {
             self.named.entry(about).or_default().push(record);
         }
+        if exchange.call == Call::Find {
+            // A look-up names every match in its words, and the first as its record.
+            self.named.entry(about).or_default().extend(summary.split(", "));
+        }
     }
 
     pub(super) fn sends(&self, operation: &str) -> &[Send<'a>] {
         self.sends.get(operation).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether a person made this record like the operation's own.
+    pub(super) fn is_copy(&self, operation: &str, record: &str) -> bool {
+        self.hands.contains(&(operation, record, Deed::Copied))
+    }
+
+    /// Whether a record went without a request, once it was recorded: reconciliation has to report that.
+    pub(super) fn is_gone(&self, record: &str) -> bool {
+        self.hands.iter().any(|(_, gone, did)| *gone == record && did.ends_record())
     }
 
     pub(super) fn made(&self, operation: &str) -> &[Made<'a>] {

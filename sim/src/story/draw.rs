@@ -3,7 +3,7 @@
 use super::facts::KeyNames;
 use super::text::{cut, fit, width, wrap};
 use super::{Tale, WIDTH};
-use crate::fault::{Call, ExchangeName, Fault, What};
+use crate::fault::{Call, ExchangeName, Fault, Way, What};
 use crate::history::{Event, Kind, Nanos, Step};
 use crate::run::Run;
 use std::collections::BTreeSet;
@@ -234,7 +234,11 @@ fn fault_row(run: &Run, n: u32, words: &str, at_desk: bool) -> Row {
         _ if call.is_some_and(|call| !is_to_desk(call)) => {
             Row::new(Left::Says(format!("✗ {words}")), '│', format!("fault {n}: {at}"))
         }
-        What::Refuse | What::LoseRequest(_) | What::NotApplied(None) => beside(Left::SendsInVain, '│'),
+        What::Refuse | What::HangConnecting | What::LoseRequest(_) | What::NotApplied(None) => {
+            beside(Left::SendsInVain, '│')
+        }
+        What::Partition { way: Way::There | Way::Both, .. } => beside(Left::SendsInVain, '│'),
+        What::Partition { way: Way::Back, .. } => beside(Left::GetsNothing, '┤'),
         What::LoseResponse(_) | What::ApplyLate(_) | What::Hang { .. } => beside(Left::GetsNothing, '┤'),
         What::NotApplied(Some(_)) | What::ErrorAfter(_) | What::OmitId(_) | What::AnswerSlowly(_) => {
             beside(Left::Idle, '✗')

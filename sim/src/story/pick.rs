@@ -152,7 +152,7 @@ fn rank(event: &Event, related: &Option<BTreeSet<String>>, lanes: &Lanes) -> Opt
     let is_create = event.kind.exchange().is_some_and(|exchange| exchange.call == Call::Create);
     match &event.kind {
         Kind::Fault { .. } => Some(1),
-        Kind::Effect { .. } => Some(2),
+        Kind::Effect { .. } | Kind::Hand { .. } => Some(2),
         Kind::Sent { .. } | Kind::Received { .. } | Kind::Broken { .. } if is_create => Some(3),
         Kind::Refused { to } if *to == lanes.desk => Some(4),
         Kind::Started { boot } if *boot > 1 => Some(4),

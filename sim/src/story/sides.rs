@@ -91,7 +91,10 @@ fn held(run: &Run, about: Option<&str>, keys: &KeyNames) -> Vec<String> {
             continue;
         }
         let made_for = run.made_for.get(index).map_or("", String::as_str);
-        let mut words = format!("{}  for {made_for}", effect.record);
+        let mut words = match effect.by_hand {
+            true => format!("{}  made by hand", effect.record),
+            false => format!("{}  for {made_for}", effect.record),
+        };
         if let Some(key) = effect.by.key.as_deref().or(effect.by.reference.as_deref()) {
             words += &format!(", key {}", keys.short(key));
         }

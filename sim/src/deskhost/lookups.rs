@@ -1,0 +1,67 @@
+//! How look-ups go wrong: blind, stale, on the second page, with a stranger among the matches.
+
+use super::{Asked, DeskHost, millis};
+use crate::fault::What;
+use crate::field::now;
+use crate::history::Step;
+use destinations::LookupBy;
+use destinations::fake::{Begun, Reply, Request};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+
+impl DeskHost {
+    /// Answers one page of a look-up; also says what the answer follows from.
+    pub(super) fn look(
+        self: &Arc<Self>,
+        asked: &Asked,
+        planned: Option<&What>,
+        (by, value, page): (LookupBy, String, u32),
+    ) -> (Reply, Step) {
+        let mut books = self.lock();
+        let strikes =
+            |what: &&What| matches!(what, What::Blind(_) | What::Stale(_) | What::SecondPage | What::Foreign);
+        let struck = planned.filter(strikes).and_then(|what| Some((what, self.strikes(asked)?)));
+        let cause = struck.map_or(asked.arrived, |(_, step)| step);
+        if let Some((What::Blind(ms), _)) = struck {
+            books.blind_until = books.blind_until.max(now().after_ms(*ms));
+        }
+        if now() < books.blind_until {
+            return (one_page(vec![], None), cause);
+        }
+        let about = &asked.exchange.about;
+        if let Some((What::SecondPage, _)) = struck {
+            books.put_off.insert(about.clone(), page);
+            return (one_page(vec![], Some(page + 1)), cause);
+        }
+        let put_off = books.put_off.get(about).is_some_and(|first| page > *first);
+        if !put_off {
+            // Another walk over the pages has begun.
+            books.put_off.remove(about);
+        }
+        let page = page - u32::from(put_off);
+        let mut reply = match struck {
+            Some((What::Stale(ms), _)) => {
+                books.desk.find_as_it_was(millis(), by, &value, page, Duration::from_millis(*ms))
+            }
+            _ => match books.desk.begin(millis(), Request::Find { by, value, page }, Duration::ZERO) {
+                Begun::Reply(reply) => reply,
+                Begun::Working(_) => unreachable!("a look-up is answered at once"),
+            },
+        };
+        if let Some(next) = reply.body["next_page"].as_u64().filter(|_| put_off) {
+            reply.body["next_page"] = json!(next + 1);
+        }
+        if let Some((What::Foreign, step)) = struck {
+            let foreign = self.foreign(&mut books, about, step);
+            if let Some(tickets) = reply.body["tickets"].as_array_mut() {
+                tickets.insert(0, foreign);
+            }
+        }
+        (reply, cause)
+    }
+}
+
+fn one_page(tickets: Vec<Value>, next: Option<u32>) -> Reply {
+    Reply { status: 200, headers: vec![], body: json!({ "tickets": tickets, "next_page": next }) }
+}
