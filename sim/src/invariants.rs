@@ -3,7 +3,10 @@
 
 mod checks;
 mod facts;
+mod lasting;
 mod slack;
+#[cfg(test)]
+mod tests;
 mod waits;
 
 use crate::belief::BelievedOperation;
@@ -28,8 +31,10 @@ const fn id(id: &'static str, name: &'static str, says: &'static str) -> Invaria
 /// Every invariant that is checked, the likelier cause before its consequence.
 pub const INVARIANTS: &[InvariantId] = &[
     NO_PANIC,
+    STORE_DOUBT,
     INTENT_FIRST,
     DELIVERY_KEPT,
+    MONOTONE,
     STABLE_IDENTITY,
     AT_MOST_ONE,
     NO_FALSE_FAILURE,
@@ -38,6 +43,7 @@ pub const INVARIANTS: &[InvariantId] = &[
     NO_BLIND_RESEND,
     DOUBT_IS_STICKY,
     BUDGET_SURVIVES,
+    BOUNDED,
     NO_LIMBO,
     CONVERGES,
 ];
@@ -65,8 +71,14 @@ const NO_LIMBO: InvariantId =
 const DELIVERY_KEPT: InvariantId = id("V10", "delivery-kept", "a delivery that was acknowledged is durable");
 const BUDGET_SURVIVES: InvariantId =
     id("V11", "budget-survives", "sends are counted before they start, and stay within their budget");
+const MONOTONE: InvariantId =
+    id("V13", "monotone", "older knowledge never overwrites newer: an end, a record, a decision stay");
 const CONVERGES: InvariantId =
     id("V18", "converges", "after the storm a request ends as expected, or is owned by a person");
+const STORE_DOUBT: InvariantId =
+    id("V20", "store-doubt", "after a commit that failed the store is read again before anything is sent");
+const BOUNDED: InvariantId =
+    id("V22", "bounded", "the requests of an operation, and of all, stay within the budget on the wire");
 const TRUSTED_NEGATIVE: InvariantId = id(
     "V21",
     "trusted-negative",
@@ -109,10 +121,12 @@ struct Finding {
 type Check = fn(&Court<'_>) -> Finding;
 
 /// The checks, in the order of [`INVARIANTS`].
-const CHECKS: [Check; 13] = [
+const CHECKS: [Check; 16] = [
     checks::no_panic,
+    lasting::store_doubt,
     checks::intent_first,
     checks::delivery_kept,
+    lasting::monotone,
     checks::stable_identity,
     checks::at_most_one,
     checks::no_false_failure,
@@ -121,6 +135,7 @@ const CHECKS: [Check; 13] = [
     checks::no_blind_resend,
     checks::doubt_is_sticky,
     checks::budget_survives,
+    lasting::bounded,
     checks::no_limbo,
     checks::converges,
 ];

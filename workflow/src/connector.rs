@@ -3,6 +3,7 @@
 
 use crate::evidence::{LookupReport, Observed, Record, record_of};
 use crate::http::Io;
+use crate::mutant::{Mistake, Mutant};
 use crate::operation::FrozenRequest;
 use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt as _, Full};
@@ -63,6 +64,7 @@ pub(crate) struct Connector {
     pub(crate) credentials: Option<(String, String)>,
     pub(crate) answer_limit: usize,
     pub(crate) max_pages: u32,
+    pub(crate) mutant: Mutant,
 }
 
 impl Connector {
@@ -75,7 +77,14 @@ impl Connector {
         let sent = Arc::new(AtomicU64::new(0));
         // The whole exchange is this one future: when it is dropped, no byte can leave any more, so the
         // counter is final.
+        let again = self.mutant.is(Mistake::ClientRetries).then(|| request.clone());
         let outcome = tokio::time::timeout(patience, self.attempt(request, sent.clone())).await;
+        let outcome = match (outcome, again) {
+            (Ok(Err(_)), Some(again)) if again.method() != "GET" => {
+                tokio::time::timeout(patience, self.attempt(again, sent.clone())).await
+            }
+            (outcome, _) => outcome,
+        };
         let why = match outcome {
             Ok(Ok((status, body))) => return Observed::Answer { status, body },
             Ok(Err(why)) => why,
@@ -173,6 +182,9 @@ impl Connector {
             matches.append(&mut found);
             match next {
                 None => return LookupReport::Complete { matches, pages },
+                Some(_) if self.mutant.is(Mistake::FirstPageOnly) => {
+                    return LookupReport::Complete { matches, pages };
+                }
                 Some(next) => page = next,
             }
         }

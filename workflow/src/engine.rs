@@ -7,6 +7,7 @@ use crate::connector::{Connect, Connector};
 use crate::definition::Workflow;
 use crate::known::Known;
 use crate::licence::{Next, next_step};
+use crate::mutant::{Mistake, Mutant};
 use crate::operation::OperationKey;
 use crate::state::Event;
 use crate::store::{NewEvidence, Operation, Store, StoreAt, StoreError};
@@ -51,6 +52,7 @@ impl Engine {
     /// # Errors
     /// When the store cannot be opened or read; nothing has been sent then.
     pub async fn open(workflow: Workflow, setup: Setup) -> Result<Engine, StoreError> {
+        let workflow = setup.store.mutant.workflow(workflow);
         let store = Store::open(&setup.store)?;
         let policy = &workflow.definition.policy;
         let connector = Connector {
@@ -59,6 +61,7 @@ impl Engine {
             credentials: setup.credentials.clone(),
             answer_limit: policy.answer_limit,
             max_pages: policy.max_pages,
+            mutant: setup.store.mutant,
         };
         let shared = Shared {
             agenda: Agenda::new(policy.max_open),
@@ -76,8 +79,12 @@ impl Engine {
 
     /// Live and recovered operations go through the same transition function.
     async fn recover(&self) -> Result<(), StoreError> {
+        let mutant = self.shared.mutant();
+        if mutant.is(Mistake::ForgetsOpenAtStart) {
+            return Ok(());
+        }
         for operation in self.shared.store.open_operations().await? {
-            if operation.state.recovered() == operation.state {
+            if operation.state.recovered() == operation.state || mutant.is(Mistake::CrashReturnsToReady) {
                 self.shared.agenda.put(operation.not_before, operation.key, None);
                 continue;
             }
@@ -87,7 +94,7 @@ impl Engine {
                 detail: "the process stopped between intent and evidence".into(),
             };
             let key = operation.key.clone();
-            self.shared.record(Known::from(operation), Event::Unknown, evidence, None).await?;
+            self.shared.record(Known::from(operation), mutant.interrupted(), evidence, None).await?;
             self.shared.agenda.put(Timestamp(0), key, None);
         }
         Ok(())
@@ -137,6 +144,11 @@ impl Drop for Guard {
 }
 
 impl Shared {
+    /// The mistake that this engine makes: none, except in the simulator.
+    pub(crate) fn mutant(&self) -> Mutant {
+        self.setup.store.mutant
+    }
+
     /// The second connection, for people.
     pub(crate) fn people(&self) -> Result<&Store, StoreError> {
         if let Some(store) = self.people.get() {
@@ -166,7 +178,8 @@ impl Shared {
                         return;
                     }
                     let due = self.store.now().after(self.workflow.definition.policy.first_pause);
-                    self.agenda.give_back(key, Some(due));
+                    let due = Some(due).filter(|_| !self.mutant().is(Mistake::GivenUpWhenFull));
+                    self.agenda.give_back(key, due);
                 }
             }
         }
@@ -196,7 +209,7 @@ impl Shared {
                 &known.facts(),
                 &self.workflow.recovery,
                 policy,
-                (self.setup.store.mutant, now),
+                (self.mutant(), now),
             );
             let state = match step {
                 // A send that is in nobody's hands was left by a worker that met a failing store.

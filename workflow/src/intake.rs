@@ -1,12 +1,13 @@
 //! The HTTP side: deliveries come in, people ask and decide; nothing is acknowledged before it is durable.
 
+use crate::definition::{InvalidRequest, ReadRequest};
 use crate::engine::Engine;
 use crate::http::Io;
 use crate::licence::Reason;
-use crate::mutant::Mistake;
+use crate::mutant::{Mistake, Mutant};
 use crate::operation::{OperationKey, sha256_hex};
 use crate::people::{Decider, DecisionError, Verdict};
-use crate::store::{Accepted, NewDelivery, StoreError};
+use crate::store::{Accepted, NewDelivery, NewException, NewOperation, StoreError};
 use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
@@ -84,6 +85,9 @@ impl Engine {
                 let body = self.read_json(request).await?;
                 // A source that hangs up must not cut this short: what is durable has to get on the agenda.
                 let engine = self.clone();
+                if self.mutant().is(Mistake::HangUpCutsShort) {
+                    return engine.deliver(&body).await;
+                }
                 let taken = tokio::spawn(async move { engine.deliver(&body).await });
                 taken.await.expect("taking a delivery does not panic and is never aborted")
             }
@@ -144,10 +148,12 @@ impl Engine {
         let envelope: Map<String, Value> = serde_json::from_slice(body)
             .map_err(|e| unrecorded(format!("the body is not a JSON object: {e}")))?;
         let delivery = read_delivery(&envelope, body).map_err(unrecorded)?;
+        let trusting = self.mutant().is(Mistake::PanicOnPoison);
+        assert!(!trusting || envelope["request"].is_object(), "a request is an object");
         let Some(Value::Object(request)) = envelope.get("request") else {
             return Err(self.refuse(delivery, "`request` must be an object".into()).await);
         };
-        let read = match self.shared.workflow.read(request) {
+        let read = match self.read(request, &delivery) {
             Ok(read) => read,
             Err(invalid) => return Err(self.refuse(delivery, invalid.to_string()).await),
         };
@@ -159,6 +165,13 @@ impl Engine {
         }
         let key = read.operation.key.clone();
         let on_change = self.shared.changed_request(&read.operation);
+        if self.mutant().is(Mistake::AcknowledgedBeforeDurable) {
+            return Ok(self.acknowledge_early(key, delivery, read.operation, on_change));
+        }
+        if let Some(invalid) = read.invalid.as_ref().filter(|_| self.mutant().is(Mistake::RefusalNotRecorded))
+        {
+            return Err((StatusCode::BAD_REQUEST, json!({"error": invalid.to_string(), "recorded": true})));
+        }
         let accepted = self.shared.store.accept(delivery, read.operation, on_change).await;
         let accepted = accepted.map_err(|error| self.unavailable(&error))?;
         if let Some(invalid) = read.invalid {
@@ -166,6 +179,45 @@ impl Engine {
             return Err((StatusCode::BAD_REQUEST, body));
         }
         Ok(self.acknowledge(&key, accepted))
+    }
+
+    fn read(
+        &self,
+        request: &Map<String, Value>,
+        delivery: &NewDelivery,
+    ) -> Result<ReadRequest, InvalidRequest> {
+        let workflow = &self.shared.workflow;
+        if self.mutant().is(Mistake::DeliveryIdInKey) {
+            let field = &workflow.definition.request_id;
+            let name = request.get(field).and_then(Value::as_str).unwrap_or_default();
+            let mut request = request.clone();
+            request.insert(field.clone(), format!("{name} {}", delivery.delivery_id).into());
+            return workflow.read(&request);
+        }
+        let read = workflow.read(request)?;
+        Ok(ReadRequest { operation: self.mutant().operation(read.operation), ..read })
+    }
+
+    /// The mistake of an engine that answers before it has written.
+    fn acknowledge_early(
+        &self,
+        key: OperationKey,
+        delivery: NewDelivery,
+        operation: NewOperation,
+        on_change: NewException,
+    ) -> Answer {
+        let (engine, answered) = (self.clone(), key.clone());
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            if let Ok(accepted) = engine.shared.store.accept(delivery, operation, on_change).await {
+                engine.acknowledge(&key, accepted);
+            }
+        });
+        (StatusCode::ACCEPTED, json!({"operation": answered, "delivery": "new"}))
+    }
+
+    fn mutant(&self) -> Mutant {
+        self.shared.mutant()
     }
 
     fn acknowledge(&self, key: &OperationKey, accepted: Accepted) -> Answer {
@@ -176,7 +228,7 @@ impl Engine {
                 answer(StatusCode::ACCEPTED, "new")
             }
             Accepted::Same { state } => {
-                if self.shared.setup.store.mutant.is(Mistake::LookupThenCreate) && !state.is_terminal() {
+                if self.mutant().is(Mistake::LookupThenCreate) && !state.is_terminal() {
                     self.shared.agenda.put(crate::clock::Timestamp(0), key.clone(), None);
                 }
                 answer(StatusCode::ACCEPTED, "same")
@@ -193,6 +245,9 @@ impl Engine {
 
     /// Records that a delivery was refused, then says so.
     async fn refuse(&self, delivery: NewDelivery, why: String) -> Answer {
+        if self.mutant().is(Mistake::RefusalNotRecorded) {
+            return (StatusCode::BAD_REQUEST, json!({"error": why, "recorded": true}));
+        }
         match self.shared.store.refuse(delivery, format!("refused: {why}")).await {
             Ok(()) => (StatusCode::BAD_REQUEST, json!({"error": why, "recorded": true})),
             Err(error) => self.unavailable(&error),

@@ -268,6 +268,9 @@ pub(crate) fn mutated(
     (mutant, now): (crate::mutant::Mutant, Timestamp),
 ) -> Next {
     use crate::mutant::Mistake;
+    if mutant.is(Mistake::CrashReturnsToReady) && matches!(facts.state, State::Sent | State::SentInDoubt) {
+        return send(LicenceGround::First);
+    }
     if facts.sends >= policy.max_sends || !facts.state.is_in_doubt() || facts.state == State::RefMissing {
         return step;
     }

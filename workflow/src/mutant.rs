@@ -3,24 +3,128 @@
 //! A production build has no way to switch one on: without the feature, [`Mutant::is`] is a constant `false`,
 //! and the feature refuses to compile outside the simulator.
 
+mod seams;
+
+pub(crate) use seams::{rekeyed, rendered_anew};
+
 #[cfg(all(feature = "mutants", not(madsim)))]
 compile_error!("the feature `mutants` is for the simulated build alone");
 
-/// One mistake.
+/// One mistake: the real workflow with one small thing wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mistake {
     /// Each further attempt carries a new key.
     FreshKeyPerRetry,
-    /// A time-out is taken for a rejection.
+    /// A time-out is recorded as a rejection.
     TimeoutIsRejection,
     /// The request leaves before its intent is durable.
     SendBeforeIntent,
     /// Commits are not synced to the disk.
     SkipFsync,
-    /// Each delivery looks the record up and creates it when it finds none, without a claim.
+    /// Each delivery looks up, then creates, without a claim.
     LookupThenCreate,
     /// A key is used after the destination may have forgotten it.
     IgnoreSafeUntil,
+    /// The operation's key contains the id of the delivery.
+    DeliveryIdInKey,
+    /// Two operations carry the same key.
+    SameKeyForAll,
+    /// Each start of the process makes new keys for what is open.
+    KeyPerProcess,
+    /// Each further attempt renders its body again, with the attempt's number in it.
+    BodyRenderedAnew,
+    /// A repeat with another meaning replaces what is sent.
+    ChangedPayloadSent,
+    /// A delivery is acknowledged before it is durable.
+    AcknowledgedBeforeDurable,
+    /// A repeat is acknowledged and not recorded.
+    RepeatNotRecorded,
+    /// A refusal is called recorded and is not.
+    RefusalNotRecorded,
+    /// A repeat of an operation that has ended begins it anew.
+    RepeatStartsOver,
+    /// Repeats are known by the memory of one process.
+    MemoryOnlyDedupe,
+    /// A source that hangs up stops the taking of its delivery half way.
+    HangUpCutsShort,
+    /// A delivery that cannot be read ends whoever reads it.
+    PanicOnPoison,
+    /// An undocumented error is recorded as a rejection.
+    ErrorIsRejection,
+    /// "it exists already" is recorded as a rejection.
+    ConflictIsFailure,
+    /// "it exists already" is answered with a new key.
+    ConflictRetriedFresh,
+    /// A success without an id is taken for no success and sent again.
+    SuccessWithoutIdResends,
+    /// A success without an id is recorded as completed.
+    SuccessWithoutIdCompletes,
+    /// 202 is taken for the record that it promises.
+    AcceptedIsCreated,
+    /// A documented refusal is sent again for as long as it is refused.
+    RefusalRetried,
+    /// A success that cannot be read ends the worker.
+    PanicOnUnreadable,
+    /// The HTTP client sends again by itself when the connection breaks.
+    ClientRetries,
+    /// An answer is waited for without end.
+    NoSendTimeout,
+    /// It is sent again while the first request may still be in flight.
+    ResendInFlight,
+    /// A clock that steps back makes a key look younger than it is.
+    ClockNotMonotone,
+    /// Sends have no budget.
+    BudgetNotKept,
+    /// Each start of the process begins a new budget.
+    BudgetForgottenAtStart,
+    /// A send is counted when its answer has come.
+    CountedAtEnd,
+    /// A look-up that finds nothing decides before late commits can have come.
+    SettleWithoutHorizon,
+    /// A look-up that finds nothing decides without its control.
+    NoPositiveControl,
+    /// A look-up that fails counts as one that finds nothing.
+    LookupErrorIsMiss,
+    /// A look-up reads one page.
+    FirstPageOnly,
+    /// Whatever a look-up finds is taken for ours.
+    AnyMatchIsOurs,
+    /// Look-ups have no budget, so that nobody is ever asked.
+    LooksForEver,
+    /// What cannot be resolved is recorded as failed instead of asked.
+    DoubtExpires,
+    /// An interrupted send is ready to be sent after a crash.
+    CrashReturnsToReady,
+    /// An interrupted send is taken for done after a crash.
+    CrashMeansDone,
+    /// An interrupted send is taken for failed after a crash.
+    CrashMeansFailed,
+    /// What was open before a start is not taken up.
+    ForgetsOpenAtStart,
+    /// What had ended is taken up again at a start.
+    EndedTakenUpAgain,
+    /// What an opened store shows is believed as it is.
+    NothingAfterOpening,
+    /// The checkpoint after opening is not followed by a write.
+    NoWriteAfterCheckpoint,
+    /// A commit that failed is taken for committed.
+    UnknownCommitStands,
+    /// After a commit that failed, the same process goes on with a new attempt.
+    UnknownCommitRetried,
+    /// Evidence is dropped when the store cannot take it at once.
+    EvidenceDropped,
+    /// An operation is given up when the store cannot serve it at once.
+    GivenUpWhenFull,
+    /// A case has no owner.
+    ExceptionWithoutOwner,
+    /// A case is opened and nobody is told.
+    ExceptionWithoutAlert,
+    /// A person's reference is believed without reading the record.
+    ConfirmUnchecked,
+    /// A record that cannot be read is taken for one that is not there.
+    UnfetchedIsProof,
+    /// A person decides on what they saw, whatever has happened since.
+    DecisionWithoutVersion,
 }
 
 /// Name, mistake, the invariant that must catch it, and the mistake in words.
@@ -45,6 +149,236 @@ pub const MISTAKES: &[(&str, Mistake, &str, &str)] = &[
         Mistake::IgnoreSafeUntil,
         "V6",
         "a key is used after the destination may have forgotten it",
+    ),
+    (
+        "delivery-id-in-key",
+        Mistake::DeliveryIdInKey,
+        "V7",
+        "the operation's key contains the id of the delivery",
+    ),
+    ("same-key-for-all", Mistake::SameKeyForAll, "V7", "two operations carry the same key"),
+    (
+        "key-per-process",
+        Mistake::KeyPerProcess,
+        "V7",
+        "each start of the process makes new keys for what is open",
+    ),
+    (
+        "body-rendered-anew",
+        Mistake::BodyRenderedAnew,
+        "V7",
+        "each further attempt renders its body again, with the attempt's number in it",
+    ),
+    (
+        "changed-payload-sent",
+        Mistake::ChangedPayloadSent,
+        "V7",
+        "a repeat with another meaning replaces what is sent",
+    ),
+    (
+        "acknowledged-before-durable",
+        Mistake::AcknowledgedBeforeDurable,
+        "V10",
+        "a delivery is acknowledged before it is durable",
+    ),
+    ("repeat-not-recorded", Mistake::RepeatNotRecorded, "V10", "a repeat is acknowledged and not recorded"),
+    ("refusal-not-recorded", Mistake::RefusalNotRecorded, "V10", "a refusal is called recorded and is not"),
+    (
+        "repeat-starts-over",
+        Mistake::RepeatStartsOver,
+        "V1",
+        "a repeat of an operation that has ended begins it anew",
+    ),
+    ("memory-only-dedupe", Mistake::MemoryOnlyDedupe, "V1", "repeats are known by the memory of one process"),
+    (
+        "hang-up-cuts-short",
+        Mistake::HangUpCutsShort,
+        "V18",
+        "a source that hangs up stops the taking of its delivery half way",
+    ),
+    ("panic-on-poison", Mistake::PanicOnPoison, "V0", "a delivery that cannot be read ends whoever reads it"),
+    (
+        "error-is-rejection",
+        Mistake::ErrorIsRejection,
+        "V3",
+        "an undocumented error is recorded as a rejection",
+    ),
+    (
+        "conflict-is-failure",
+        Mistake::ConflictIsFailure,
+        "V3",
+        "\"it exists already\" is recorded as a rejection",
+    ),
+    (
+        "conflict-retried-fresh",
+        Mistake::ConflictRetriedFresh,
+        "V7",
+        "\"it exists already\" is answered with a new key",
+    ),
+    (
+        "success-without-id-resends",
+        Mistake::SuccessWithoutIdResends,
+        "V1",
+        "a success without an id is taken for no success and sent again",
+    ),
+    (
+        "success-without-id-completes",
+        Mistake::SuccessWithoutIdCompletes,
+        "V4",
+        "a success without an id is recorded as completed",
+    ),
+    ("accepted-is-created", Mistake::AcceptedIsCreated, "V4", "202 is taken for the record that it promises"),
+    (
+        "refusal-retried",
+        Mistake::RefusalRetried,
+        "V22",
+        "a documented refusal is sent again for as long as it is refused",
+    ),
+    (
+        "panic-on-unreadable",
+        Mistake::PanicOnUnreadable,
+        "V0",
+        "a success that cannot be read ends the worker",
+    ),
+    (
+        "client-retries",
+        Mistake::ClientRetries,
+        "V6",
+        "the HTTP client sends again by itself when the connection breaks",
+    ),
+    ("no-send-timeout", Mistake::NoSendTimeout, "V18", "an answer is waited for without end"),
+    (
+        "resend-in-flight",
+        Mistake::ResendInFlight,
+        "V6",
+        "it is sent again while the first request may still be in flight",
+    ),
+    (
+        "clock-not-monotone",
+        Mistake::ClockNotMonotone,
+        "V6",
+        "a clock that steps back makes a key look younger than it is",
+    ),
+    ("budget-not-kept", Mistake::BudgetNotKept, "V11", "sends have no budget"),
+    (
+        "budget-forgotten-at-start",
+        Mistake::BudgetForgottenAtStart,
+        "V11",
+        "each start of the process begins a new budget",
+    ),
+    ("counted-at-end", Mistake::CountedAtEnd, "V11", "a send is counted when its answer has come"),
+    (
+        "settle-without-horizon",
+        Mistake::SettleWithoutHorizon,
+        "V21",
+        "a look-up that finds nothing decides before late commits can have come",
+    ),
+    (
+        "no-positive-control",
+        Mistake::NoPositiveControl,
+        "V21",
+        "a look-up that finds nothing decides without its control",
+    ),
+    (
+        "lookup-error-is-miss",
+        Mistake::LookupErrorIsMiss,
+        "V21",
+        "a look-up that fails counts as one that finds nothing",
+    ),
+    ("first-page-only", Mistake::FirstPageOnly, "V21", "a look-up reads one page"),
+    ("any-match-is-ours", Mistake::AnyMatchIsOurs, "V4", "whatever a look-up finds is taken for ours"),
+    ("looks-for-ever", Mistake::LooksForEver, "V18", "look-ups have no budget, so that nobody is ever asked"),
+    (
+        "doubt-expires",
+        Mistake::DoubtExpires,
+        "V5",
+        "what cannot be resolved is recorded as failed instead of asked",
+    ),
+    (
+        "crash-returns-to-ready",
+        Mistake::CrashReturnsToReady,
+        "V6",
+        "an interrupted send is ready to be sent after a crash",
+    ),
+    (
+        "crash-means-done",
+        Mistake::CrashMeansDone,
+        "V5",
+        "an interrupted send is taken for done after a crash",
+    ),
+    (
+        "crash-means-failed",
+        Mistake::CrashMeansFailed,
+        "V3",
+        "an interrupted send is taken for failed after a crash",
+    ),
+    (
+        "forgets-open-at-start",
+        Mistake::ForgetsOpenAtStart,
+        "V18",
+        "what was open before a start is not taken up",
+    ),
+    (
+        "ended-taken-up-again",
+        Mistake::EndedTakenUpAgain,
+        "V13",
+        "what had ended is taken up again at a start",
+    ),
+    (
+        "nothing-after-opening",
+        Mistake::NothingAfterOpening,
+        "V18",
+        "what an opened store shows is believed as it is",
+    ),
+    (
+        "no-write-after-checkpoint",
+        Mistake::NoWriteAfterCheckpoint,
+        "V18",
+        "the checkpoint after opening is not followed by a write",
+    ),
+    (
+        "unknown-commit-stands",
+        Mistake::UnknownCommitStands,
+        "V20",
+        "a commit that failed is taken for committed",
+    ),
+    (
+        "unknown-commit-retried",
+        Mistake::UnknownCommitRetried,
+        "V20",
+        "after a commit that failed, the same process goes on with a new attempt",
+    ),
+    (
+        "evidence-dropped",
+        Mistake::EvidenceDropped,
+        "V18",
+        "evidence is dropped when the store cannot take it at once",
+    ),
+    (
+        "given-up-when-full",
+        Mistake::GivenUpWhenFull,
+        "V18",
+        "an operation is given up when the store cannot serve it at once",
+    ),
+    ("exception-without-owner", Mistake::ExceptionWithoutOwner, "V9", "a case has no owner"),
+    ("exception-without-alert", Mistake::ExceptionWithoutAlert, "V9", "a case is opened and nobody is told"),
+    (
+        "confirm-unchecked",
+        Mistake::ConfirmUnchecked,
+        "V4",
+        "a person's reference is believed without reading the record",
+    ),
+    (
+        "unfetched-is-proof",
+        Mistake::UnfetchedIsProof,
+        "V3",
+        "a record that cannot be read is taken for one that is not there",
+    ),
+    (
+        "decision-without-version",
+        Mistake::DecisionWithoutVersion,
+        "V13",
+        "a person decides on what they saw, whatever has happened since",
     ),
 ];
 

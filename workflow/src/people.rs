@@ -4,6 +4,7 @@
 use crate::engine::{Engine, Shared};
 use crate::evidence::{Ownership, ownership};
 use crate::explain::{Explanation, explain};
+use crate::mutant::Mistake;
 use crate::operation::OperationKey;
 use crate::state::{Event, next};
 use crate::store::{Decision, Dossier, Exception, StoreError, Written};
@@ -128,7 +129,8 @@ impl Engine {
         let found = store.dossier(key.clone()).await?;
         let dossier = found.ok_or_else(|| DecisionError::NoOperation(key.to_string()))?;
         let (state, version) = (dossier.operation.state, dossier.operation.version);
-        if let Some(seen) = decider.version.filter(|seen| *seen != version) {
+        let any = self.shared.mutant().is(Mistake::DecisionWithoutVersion);
+        if let Some(seen) = decider.version.filter(|seen| *seen != version && !any) {
             return Err(DecisionError::Stale { seen, version, state: state.as_str() });
         }
         let on_change = !state.is_exception();
@@ -179,7 +181,13 @@ impl Shared {
         }
         match verdict {
             Verdict::ConfirmFound { external_ref } => {
-                self.check_record(dossier, &external_ref).await?;
+                let checked = self.check_record(dossier, &external_ref).await;
+                if self.mutant().is(Mistake::UnfetchedIsProof) && checked.is_err() {
+                    return Ok((crate::state::State::Withdrawn, "reject", None));
+                }
+                if !self.mutant().is(Mistake::ConfirmUnchecked) {
+                    checked?;
+                }
                 let state = next(operation.state, Event::PersonConfirmed).map_err(|_| nothing())?;
                 Ok((state, "confirm_found", Some(external_ref)))
             }

@@ -5,9 +5,9 @@ use crate::engine::Shared;
 use crate::evidence::{LookupReport, Observed, Ownership, Proof, Record, ownership, prove};
 use crate::known::{Known, MISS, MISS_UNPROVEN};
 use crate::licence::{Licence, Reason};
-use crate::mutant::Mistake;
+use crate::mutant::{Mistake, rekeyed, rendered_anew};
 use crate::operation::{FrozenRequest, WireKey};
-use crate::state::{Event, State, next};
+use crate::state::{Event, State};
 use crate::store::{Finding, Intent, NewEvidence, NewException, Operation, StoreError, Written};
 use destinations::contract::LookupBy;
 use serde_json::Value;
@@ -40,12 +40,10 @@ impl Shared {
         let operation = &known.operation;
         let (frozen, wire_key) = self.request_of(operation);
         let timeout = self.workflow.definition.policy.send_timeout;
-        let from = if self.setup.store.mutant.is(Mistake::LookupThenCreate) {
-            operation.state.recovered()
-        } else {
-            operation.state
-        };
-        let state = next(from, Event::Intent).expect("a licence is for a state that may send");
+        let state = self
+            .mutant()
+            .next(operation.state, Event::Intent)
+            .expect("a licence is for a state that may send");
         let intent = Intent {
             key: operation.key.clone(),
             version: operation.version,
@@ -56,7 +54,7 @@ impl Shared {
             ground: licence.ground(),
         };
         let deadline = intent.send_not_after;
-        let observed = if self.setup.store.mutant.is(Mistake::SendBeforeIntent) {
+        let observed = if self.mutant().is(Mistake::SendBeforeIntent) {
             let observed = self.exchange(&frozen, deadline).await;
             if self.store.intend(intent).await? != Written::Done {
                 return Ok(operation.state);
@@ -78,18 +76,18 @@ impl Shared {
     /// The frozen request and the key that it carries.
     fn request_of(&self, operation: &Operation) -> (FrozenRequest, WireKey) {
         let (frozen, key) = (operation.frozen.clone(), operation.wire_key.clone());
-        if !(self.setup.store.mutant.is(Mistake::FreshKeyPerRetry) && operation.sends > 0) {
+        let (mutant, sends) = (self.mutant(), operation.sends);
+        if mutant.is(Mistake::BodyRenderedAnew) && sends > 0 {
+            return (rendered_anew(&frozen, sends + 1), key);
+        }
+        let afresh = mutant.is(Mistake::FreshKeyPerRetry) && sends > 0
+            || mutant.is(Mistake::ConflictRetriedFresh) && sends > 1;
+        if !afresh {
             return (frozen, key);
         }
-        let def = &self.workflow.definition;
-        let fresh = WireKey::new(
-            &operation.key,
-            &def.account,
-            operation.sends,
-            destinations::contract::KeyFormat::Any,
-        );
-        let swap = frozen.to_stored().replace(key.as_str(), fresh.as_str());
-        (FrozenRequest::from_stored(&swap).expect("only the key was replaced"), fresh)
+        let account = &self.workflow.definition.account;
+        let fresh = WireKey::new(&operation.key, account, sends, destinations::contract::KeyFormat::Any);
+        (rekeyed(&frozen, &key, &fresh), fresh)
     }
 
     /// Sends, unless so much time has passed since the intent that a send could not end in time.
@@ -104,7 +102,8 @@ impl Shared {
     /// What a send proves, read to its end: a conflict is followed to the record that it speaks of.
     async fn learn(&self, operation: &Operation, frozen: &FrozenRequest, observed: Observed) -> Learnt {
         let sent: Value = serde_json::from_str(&frozen.body).unwrap_or_default();
-        match prove(&observed, &self.workflow.definition.contract) {
+        let proof = prove(&observed, &self.workflow.definition.contract);
+        match self.mutant().proof(&observed, proof) {
             Proof::Created(record) => match ownership(&record, &sent) {
                 Ownership::NotOurs(why) => {
                     Learnt::new(Event::Conflict, "conflict", format!("{}: {why}", record.id))
@@ -122,12 +121,6 @@ impl Shared {
             Proof::Exists { id } => self.read_existing(operation, &sent, id).await,
             Proof::Refused(why) => Learnt::new(Event::Refused, "refused", why),
             Proof::NotApplied(why) => Learnt::new(Event::NotApplied, "not_applied", why),
-            Proof::Unknown(why)
-                if self.setup.store.mutant.is(Mistake::TimeoutIsRejection)
-                    && matches!(observed, Observed::Broken { .. }) =>
-            {
-                Learnt::new(Event::Refused, "refused", why)
-            }
             Proof::Unknown(why) => Learnt::new(Event::Unknown, "unknown", why),
         }
     }
@@ -196,7 +189,13 @@ impl Shared {
             LookupReport::Complete { matches, .. } if matches.is_empty() => {
                 self.learn_from_miss(could_decide).await?
             }
+            LookupReport::Complete { matches, .. } if self.mutant().is(Mistake::AnyMatchIsOurs) => {
+                Learnt::confirmed(&matches[0], "was found")
+            }
             LookupReport::Complete { matches, .. } => learn_from_matches(&matches, operation),
+            LookupReport::Incomplete(why) if self.mutant().is(Mistake::LookupErrorIsMiss) => {
+                Learnt::new(Event::Unknown, MISS, why)
+            }
             LookupReport::Incomplete(why) => Learnt::new(Event::Unknown, "lookup_failed", why),
         };
         let evidence = NewEvidence { class: learnt.class, source: "look-up".into(), detail: learnt.detail };
@@ -211,6 +210,9 @@ impl Shared {
                 MISS_UNPROVEN,
                 "not found, and a miss proves nothing here",
             ));
+        }
+        if self.mutant().is(Mistake::NoPositiveControl) {
+            return Ok(Learnt::new(Event::Unknown, MISS, "not found on any page"));
         }
         let Some(control) = self.control().await? else {
             return Ok(Learnt::new(Event::Unknown, MISS_UNPROVEN, "not found; there is no control record"));
@@ -253,7 +255,9 @@ impl Shared {
     pub(crate) async fn hand_over(&self, known: Known, reason: Reason) -> Result<State, StoreError> {
         let evidence =
             NewEvidence { class: "handed_over", source: "engine".into(), detail: reason.code().into() };
-        self.write(known, Event::OpenException, evidence, None, Some(reason)).await
+        let expires = self.mutant().is(Mistake::DoubtExpires) && known.operation.state.is_in_doubt();
+        let reason = Some(reason).filter(|_| !expires);
+        self.write(known, Event::OpenException, evidence, None, reason).await
     }
 
     /// T3: records what was learnt and the state that it leads to.
@@ -280,7 +284,7 @@ impl Shared {
     ) -> Result<State, StoreError> {
         let mut stale = 0;
         while stale < TRIES {
-            let Ok(state) = next(known.operation.state, event) else {
+            let Ok(state) = self.mutant().next(known.operation.state, event) else {
                 // Somebody has ended it meanwhile; what was learnt is logged, and nothing is rewritten.
                 let (operation, class) = (&known.operation.key, evidence.class);
                 tracing::warn!(%operation, class, detail = %evidence.detail, "late evidence");
@@ -311,6 +315,9 @@ impl Shared {
                 StoreError::Transient(why) => {
                     tracing::warn!(%why, "evidence is kept in memory until the store takes it");
                     tokio::time::sleep(self.workflow.definition.policy.first_pause).await;
+                    if self.mutant().is(Mistake::EvidenceDropped) {
+                        return Ok(state);
+                    }
                 }
                 error => return Err(error),
             }
@@ -356,7 +363,11 @@ impl Shared {
         let replay = self.workflow.recovery.replay.as_ref();
         NewException {
             reason,
-            owner: def.owner.clone(),
+            owner: if self.mutant().is(Mistake::ExceptionWithoutOwner) {
+                String::new()
+            } else {
+                def.owner.clone()
+            },
             deadline: self.store.now().after(def.deadline),
             escalate_to: def.escalate_to.clone(),
             facts: crate::explain::facts(operation, reason),

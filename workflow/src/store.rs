@@ -3,6 +3,7 @@
 
 mod committer;
 mod connections;
+mod mutated;
 mod open;
 mod rows;
 mod verbs;
@@ -341,6 +342,7 @@ impl StoreAt {
 #[derive(Clone)]
 pub struct Store {
     committer: Arc<Committer>,
+    mutant: Mutant,
 }
 
 impl Store {
@@ -363,7 +365,8 @@ impl Store {
 
     fn open_as(at: &StoreAt, beside: open::Beside) -> Result<Store, StoreError> {
         let opened = open::open(at, beside)?;
-        Ok(Store { committer: Arc::new(Committer::start(opened, at.clock.clone())) })
+        let committer = Arc::new(Committer::start(opened, at.clock.clone(), at.mutant));
+        Ok(Store { committer, mutant: at.mutant })
     }
 
     /// The time that leases, keys and deadlines are judged by: the later of the clock and the durable
@@ -382,7 +385,14 @@ impl Store {
         operation: NewOperation,
         on_change: NewException,
     ) -> Result<Accepted, StoreError> {
-        self.committer.write(move |tx, now| verbs::accept(tx, now, &delivery, &operation, &on_change)).await
+        let mutant = self.mutant;
+        let accept = move |tx: &_, now| {
+            mutated::before_accept(tx, mutant, &operation)?;
+            let accepted = verbs::accept(tx, now, &delivery, &operation, &on_change)?;
+            mutated::after_accept(tx, mutant, &delivery, &accepted)?;
+            Ok(accepted)
+        };
+        self.committer.write(accept).await
     }
 
     /// T0 for a delivery that names no operation: records that it was refused.
@@ -398,7 +408,13 @@ impl Store {
     /// # Errors
     /// [`StoreError`]; nothing may be sent then.
     pub async fn intend(&self, intent: Intent) -> Result<Written, StoreError> {
-        self.committer.write(move |tx, now| verbs::intend(tx, now, &intent)).await
+        let mutant = self.mutant;
+        let intend = move |tx: &_, now| {
+            let written = verbs::intend(tx, now, &intent)?;
+            mutated::after_intend(tx, mutant, &intent)?;
+            Ok(written)
+        };
+        self.committer.write(intend).await
     }
 
     /// T3 and T4: records evidence and the state that it leads to, before anything is built on it.
@@ -406,7 +422,13 @@ impl Store {
     /// # Errors
     /// [`StoreError`]; the evidence must be kept and recorded again.
     pub async fn find(&self, finding: Finding) -> Result<Written, StoreError> {
-        self.committer.write(move |tx, now| verbs::find(tx, now, &finding)).await
+        let mutant = self.mutant;
+        let find = move |tx: &_, now| {
+            let written = verbs::find(tx, now, &finding)?;
+            mutated::after_find(tx, mutant, now, &finding)?;
+            Ok(written)
+        };
+        self.committer.write(find).await
     }
 
     /// T5: records a person's decision and what it leads to, before the action that it allows.
@@ -414,7 +436,12 @@ impl Store {
     /// # Errors
     /// [`StoreError`]; the decision is not taken then.
     pub async fn decide(&self, decision: Decision) -> Result<Written, StoreError> {
-        self.committer.write(move |tx, now| verbs::decide(tx, now, &decision)).await
+        let mutant = self.mutant;
+        let decide = move |tx: &_, now| {
+            let instead = mutated::before_decide(tx, mutant, &decision)?;
+            verbs::decide(tx, now, instead.as_ref().unwrap_or(&decision))
+        };
+        self.committer.write(decide).await
     }
 
     /// Every operation that has not ended and that no person owns.

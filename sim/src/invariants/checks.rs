@@ -1,6 +1,6 @@
 //! One function an invariant.
 
-use super::facts::{Send, between};
+use super::facts::{Asked, Send, between};
 use super::waits;
 use super::{
     AT_MOST_ONE, BUDGET_SURVIVES, CONVERGES, DELIVERY_KEPT, DOUBT_IS_STICKY, INTENT_FIRST, NO_BLIND_RESEND,
@@ -17,17 +17,23 @@ use destinations::recovery::{Doubt, Ground, Miss};
 use std::collections::BTreeMap;
 
 impl Finding {
-    fn looked(&mut self) {
+    pub(super) fn looked(&mut self) {
         self.looked += 1;
     }
 
-    fn violated(&mut self, invariant: InvariantId, about: &str, blame: Vec<Step>, message: String) {
+    pub(super) fn violated(
+        &mut self,
+        invariant: InvariantId,
+        about: &str,
+        blame: Vec<Step>,
+        message: String,
+    ) {
         assert!(!message.is_empty(), "a violation says what is wrong");
         self.violations.push(Violation { invariant, about: about.into(), blame, message });
     }
 }
 
-fn last_step(run: &Run) -> Vec<Step> {
+pub(super) fn last_step(run: &Run) -> Vec<Step> {
     run.history.events().last().map(|event| event.step).into_iter().collect()
 }
 
@@ -255,7 +261,7 @@ pub(super) fn no_blind_resend(court: &Court<'_>) -> Finding {
     finding
 }
 
-/// A resend that neither the key nor the identity permits, after a look-up that found nothing.
+/// A resend that neither the key nor the identity permits, after a look-up: found or not, answered or not.
 pub(super) fn trusted_negative(court: &Court<'_>) -> Finding {
     let mut finding = Finding::default();
     for (operation, sends) in &court.facts.sends {
@@ -263,8 +269,10 @@ pub(super) fn trusted_negative(court: &Court<'_>) -> Finding {
             let doubt = doubt_at(court, operation, sends, n);
             let by_other_right =
                 matches!(court.recovery.may_resend(&doubt), Some(Ground::Key | Ground::Identity));
-            if doubt.misses.is_empty()
-                || by_other_right
+            let since = sends[n - 1].at..=sends[n].at;
+            let asked = |look: &&Asked<'_>| look.about == *operation && since.contains(&look.at);
+            let Some(last) = court.facts.asked.iter().rev().find(asked) else { continue };
+            if by_other_right
                 || all_disproved(court, operation, &sends[..n], n - 1) && is_disproved(court, &sends[n - 1])
             {
                 continue;
@@ -276,8 +284,8 @@ pub(super) fn trusted_negative(court: &Court<'_>) -> Finding {
                     .looks
                     .iter()
                     .rev()
-                    .find(|look| look.about == *operation && look.empty && look.heard <= sends[n].at);
-                let blame = miss.map(|look| look.step).into_iter().chain([sends[n].step]).collect();
+                    .find(|look| look.about == *operation && look.empty && since.contains(&look.sent));
+                let blame = vec![miss.map_or(last.step, |look| look.step), sends[n].step];
                 let message = format!(
                     "{operation} was sent again because a look-up found nothing, which proved nothing."
                 );

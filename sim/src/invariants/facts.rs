@@ -28,6 +28,13 @@ pub(super) struct Look<'a> {
     pub(super) empty: bool,
 }
 
+/// One look-up that left.
+pub(super) struct Asked<'a> {
+    pub(super) about: &'a str,
+    pub(super) step: Step,
+    pub(super) at: Nanos,
+}
+
 /// One effect of the ledger.
 pub(super) struct Made<'a> {
     pub(super) step: Step,
@@ -38,6 +45,8 @@ pub(super) struct Made<'a> {
 pub(super) struct Facts<'a> {
     pub(super) sends: BTreeMap<&'a str, Vec<Send<'a>>>,
     pub(super) looks: Vec<Look<'a>>,
+    /// Look-ups that left, answered or not.
+    pub(super) asked: Vec<Asked<'a>>,
     pub(super) made: BTreeMap<&'a str, Vec<Made<'a>>>,
     /// What happened to records without a request: operation, record, what.
     pub(super) hands: Vec<(&'a str, &'a str, Deed)>,
@@ -52,6 +61,7 @@ impl<'a> Facts<'a> {
         let mut facts = Facts {
             sends: BTreeMap::new(),
             looks: vec![],
+            asked: vec![],
             made: BTreeMap::new(),
             hands: vec![],
             acknowledged: vec![],
@@ -62,6 +72,9 @@ impl<'a> Facts<'a> {
             match &event.kind {
                 Kind::Sent { exchange, key, digest, .. } => {
                     left.insert(exchange, event.t_ns);
+                    if exchange.call == Call::Find {
+                        facts.asked.push(Asked { about: &exchange.about, step: event.step, at: event.t_ns });
+                    }
                     if exchange.call == Call::Create {
                         let send = Send {
                             nth: exchange.nth,

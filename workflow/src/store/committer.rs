@@ -4,6 +4,7 @@ use super::StoreError;
 use super::connections::Lent;
 use super::open::{Opened, classify};
 use crate::clock::{Clock, Timestamp};
+use crate::mutant::{Mistake, Mutant};
 use rusqlite::{Connection, ErrorCode};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,8 +23,25 @@ const BUSY_TRIES: u32 = 2_000;
 /// The handle to the committer's task.
 pub(super) struct Committer {
     jobs: mpsc::Sender<Box<dyn Job>>,
-    high_water: Arc<AtomicI64>,
+    time: StoreTime,
+}
+
+/// The later of the clock and the high-water mark, which it raises.
+#[derive(Clone)]
+struct StoreTime {
     clock: Clock,
+    high_water: Arc<AtomicI64>,
+    mutant: Mutant,
+}
+
+impl StoreTime {
+    fn now(&self) -> Timestamp {
+        let now = self.clock.now();
+        if self.mutant.is(Mistake::ClockNotMonotone) {
+            return now;
+        }
+        Timestamp(self.high_water.fetch_max(now.0, Ordering::Relaxed).max(now.0))
+    }
 }
 
 /// A call that waits. It may be run more than once: only the run that is committed counts.
@@ -59,16 +77,16 @@ impl<T: Send, F: FnMut(&Connection, Timestamp) -> rusqlite::Result<T> + Send> Jo
 }
 
 impl Committer {
-    pub(super) fn start(opened: Opened, clock: Clock) -> Committer {
+    pub(super) fn start(opened: Opened, clock: Clock, mutant: Mutant) -> Committer {
         let (jobs, waiting) = mpsc::channel(QUEUE);
         let high_water = Arc::new(AtomicI64::new(opened.high_water.0));
-        let committer = Committer { jobs, high_water: high_water.clone(), clock: clock.clone() };
-        tokio::spawn(commit_groups(opened.connection, waiting, high_water, clock));
-        committer
+        let time = StoreTime { clock, high_water, mutant };
+        tokio::spawn(commit_groups(opened.connection, waiting, time.clone()));
+        Committer { jobs, time }
     }
 
     pub(super) fn now(&self) -> Timestamp {
-        store_time(&self.clock, &self.high_water)
+        self.time.now()
     }
 
     /// Runs `work` in a transaction and returns when its commit is durable.
@@ -99,18 +117,7 @@ impl Committer {
     }
 }
 
-/// The later of the clock and the high-water mark, which it raises.
-fn store_time(clock: &Clock, high_water: &AtomicI64) -> Timestamp {
-    let now = clock.now().0;
-    Timestamp(high_water.fetch_max(now, Ordering::Relaxed).max(now))
-}
-
-async fn commit_groups(
-    mut connection: Lent,
-    mut waiting: mpsc::Receiver<Box<dyn Job>>,
-    high_water: Arc<AtomicI64>,
-    clock: Clock,
-) {
+async fn commit_groups(mut connection: Lent, mut waiting: mpsc::Receiver<Box<dyn Job>>, time: StoreTime) {
     while let Some(first) = waiting.recv().await {
         let mut group = vec![first];
         while group.len() < GROUP
@@ -121,7 +128,7 @@ async fn commit_groups(
         let mut groups = VecDeque::from([group]);
         let mut tries = 0;
         while let Some(group) = groups.pop_front() {
-            let now = store_time(&clock, &high_water);
+            let now = time.now();
             let (back, group, outcome) = on_blocking_thread(connection, group, now).await;
             connection = back;
             match outcome {
@@ -130,6 +137,16 @@ async fn commit_groups(
                     tries += 1;
                     groups.push_front(group);
                     tokio::time::sleep(BUSY_PAUSE).await;
+                }
+                Err(Failure::Error(StoreError::Unknown(why)))
+                    if time.mutant.is(Mistake::UnknownCommitRetried) =>
+                {
+                    answer(group, &Err(StoreError::Transient(why)));
+                }
+                Err(Failure::Error(StoreError::Unknown(_)))
+                    if time.mutant.is(Mistake::UnknownCommitStands) =>
+                {
+                    answer(group, &Ok(()));
                 }
                 // One call's failure must not fail its neighbours: each runs alone.
                 Err(Failure::Error(StoreError::Transient(_))) if group.len() > 1 => {

@@ -4,7 +4,7 @@
 use super::connections::Lent;
 use super::{StoreAt, StoreError};
 use crate::clock::{Clock, Timestamp};
-use crate::mutant::Mistake;
+use crate::mutant::{Mistake, Mutant};
 use rusqlite::{Connection, ErrorCode};
 
 /// The version of the schema that this code reads and writes.
@@ -103,7 +103,8 @@ fn prepare(db: &Connection, at: &StoreAt, beside: Beside) -> Result<Timestamp, O
         }
     }
     if beside == Beside::Nobody {
-        make_durable(db)?;
+        make_durable(db, at.mutant)?;
+        super::mutated::at_opening(db, at.mutant)?;
     }
     Ok(Timestamp(number(db, "select high_water from meta")?))
 }
@@ -118,9 +119,12 @@ fn number(db: &Connection, sql: &str) -> rusqlite::Result<i64> {
 /// disk does not hold. A checkpoint copies it to the database file; but the log on the disk may still end
 /// before it, and would be replayed over the newer pages. So the log is emptied too, and one real write makes
 /// that durable. Nothing that can be read here tells whether it is needed, so it is done at every start.
-fn make_durable(db: &Connection) -> rusqlite::Result<()> {
+fn make_durable(db: &Connection, mutant: Mutant) -> rusqlite::Result<()> {
+    if mutant.is(Mistake::NothingAfterOpening) {
+        return Ok(());
+    }
     let busy: bool = db.prepare_cached("pragma wal_checkpoint(truncate)")?.query_row([], |row| row.get(0))?;
-    if busy {
+    if busy || mutant.is(Mistake::NoWriteAfterCheckpoint) {
         // Somebody else has it open: they have done this when they came.
         return Ok(());
     }

@@ -1,0 +1,162 @@
+//! The invariants about what lasts: knowledge, a store in doubt, and the budget on the wire.
+
+use super::checks::last_step;
+use super::facts::between;
+use super::{BOUNDED, Court, Finding, MONOTONE, STORE_DOUBT};
+use crate::belief::{BelievedOperation, Standing};
+use crate::fault::{Call, ExchangeName, Place, When};
+use crate::history::{Kind, Nanos, Step};
+use crate::run::{BeliefAt, Moment, Run};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// What was durable once is not taken back, and what a person was told is so stays so.
+pub(super) fn monotone(court: &Court<'_>) -> Finding {
+    let mut finding = Finding::default();
+    let mut known: BTreeMap<&str, &BelievedOperation> = BTreeMap::new();
+    for at in &court.run.beliefs {
+        for (name, before) in &known {
+            finding.looked();
+            if let Some(change) = taken_back(before, at.belief.operation(name)) {
+                let message = format!("{name} was {} and {change}.", stands(before));
+                finding.violated(MONOTONE, name, vec![at.step], message);
+                return finding;
+            }
+        }
+        if is_firm(court.run, at) {
+            known.extend(at.belief.operations.iter().map(|op| (op.name.as_str(), op)));
+        }
+    }
+    decisions_stand(court.run, &mut finding);
+    finding
+}
+
+/// Whether a power cut could not take it away: a process that is killed before a sync takes effect leaves
+/// what is not durable, too.
+fn is_firm(run: &Run, at: &BeliefAt) -> bool {
+    let event = run.history.event(at.step);
+    if at.moment != Moment::Crash || event.kind == Kind::PowerCut {
+        return true;
+    }
+    let struck = run.fired.iter().position(|step| step.is_some() && *step == event.cause);
+    struck.is_some_and(|index| {
+        let place = &run.plan.tape.faults()[index].at;
+        !matches!(place, Place::Sync { when: When::Before, .. })
+    })
+}
+
+/// What is wrong with an operation's later standing, in words.
+fn taken_back(before: &BelievedOperation, now: Option<&BelievedOperation>) -> Option<String> {
+    let Some(now) = now else { return Some("is not known any more".into()) };
+    let ended = before.standing.is_terminal();
+    let record_changed = before.record.is_some() && before.record != now.record;
+    (ended && before.words != now.words || record_changed).then(|| format!("became {}", stands(now)))
+}
+
+fn stands(op: &BelievedOperation) -> String {
+    let record = op.record.as_deref().map(|record| format!(" with {record}")).unwrap_or_default();
+    format!("{}{record}", op.words)
+}
+
+/// A confirmation that was answered with success has completed its operation, for good and only once.
+fn decisions_stand(run: &Run, finding: &mut Finding) {
+    let mut confirming: Vec<&ExchangeName> = vec![];
+    let mut taken: BTreeMap<&str, Step> = BTreeMap::new();
+    for event in run.history.events() {
+        match &event.kind {
+            Kind::Sent { exchange, summary, .. }
+                if exchange.call == Call::Decide && summary.ends_with("/confirm_found") =>
+            {
+                confirming.push(exchange);
+            }
+            Kind::Received { exchange, status: 200..=299, .. } if confirming.contains(&exchange) => {
+                finding.looked();
+                if let Some(first) = taken.insert(&exchange.about, event.step) {
+                    let message = format!("{} was confirmed twice, and both were accepted.", exchange.about);
+                    finding.violated(MONOTONE, &exchange.about, vec![first, event.step], message);
+                    return;
+                }
+            }
+            _ => {}
+        }
+    }
+    for (operation, step) in taken {
+        let later = run.beliefs.iter().filter(|at| at.step >= step);
+        let stand = later.filter_map(|at| at.belief.operation(operation));
+        if let Some(op) = stand.into_iter().find(|op| op.standing != Standing::Completed) {
+            let message =
+                format!("A person's confirmation of {operation} was accepted, and it is {}.", stands(op));
+            finding.violated(MONOTONE, operation, vec![step], message);
+            return;
+        }
+    }
+}
+
+/// A process that is stopping may still sync what it closes, for so long.
+const STOPPING: Duration = Duration::from_secs(1);
+
+/// After a sync that failed, no create leaves the same process, unless its own intent was durable before.
+pub(super) fn store_doubt(court: &Court<'_>) -> Finding {
+    let mut finding = Finding::default();
+    let mut failed: Option<(Step, Nanos)> = None;
+    let mut went_on = false;
+    let mut sent: BTreeMap<&str, usize> = BTreeMap::new();
+    for event in court.run.history.events() {
+        match &event.kind {
+            Kind::Started { .. } => (failed, went_on) = (None, false),
+            Kind::Fault { what: "sync-error", .. } => {
+                finding.looked();
+                failed = failed.or(Some((event.step, event.t_ns)));
+            }
+            // While it stood still it could not stop.
+            Kind::Resumed => failed = failed.map(|(step, _)| (step, event.t_ns)),
+            // A later sync says nothing about what the failed one was to make durable.
+            Kind::Synced { .. } => {
+                went_on |= failed.is_some_and(|(_, at)| between(event.t_ns, at) > STOPPING);
+            }
+            Kind::Sent { exchange, .. } if exchange.call == Call::Create => {
+                let operation = exchange.about.as_str();
+                let count = sent.entry(operation).or_default();
+                *count += 1;
+                if let Some((failed, _)) = failed
+                    && (went_on || !is_counted(court.run, operation, *count, event.step))
+                {
+                    let message = format!("{operation} was sent by a process whose store had failed.");
+                    finding.violated(STORE_DOUBT, operation, vec![failed, event.step], message);
+                    return finding;
+                }
+            }
+            _ => {}
+        }
+    }
+    finding
+}
+
+/// Whether what is read of the store next knows of so many sends.
+fn is_counted(run: &Run, operation: &str, sends: usize, step: Step) -> bool {
+    let Some(next) = run.beliefs.iter().find(|at| at.step >= step) else { return true };
+    next.belief.operation(operation).is_some_and(|op| op.attempts.len() >= sends)
+}
+
+/// Creates on the wire: of each operation, and of all.
+pub(super) fn bounded(court: &Court<'_>) -> Finding {
+    let mut finding = Finding::default();
+    let budget = u64::from(court.max_sends);
+    let mut all = 0;
+    for (operation, sends) in &court.facts.sends {
+        finding.looked();
+        let count = sends.len() as u64;
+        all += count;
+        if count > budget {
+            let message = format!("{operation} was sent {count} times; its budget is {budget}.");
+            let blame = sends.last().map(|send| send.step).into_iter().collect();
+            finding.violated(BOUNDED, operation, blame, message);
+        }
+    }
+    let requests = court.run.plan.workload.requests.len() as u64;
+    if all > budget.saturating_mul(requests) {
+        let message = format!("{requests} requests were sent {all} times; the budget of each is {budget}.");
+        finding.violated(BOUNDED, "all operations", last_step(court.run), message);
+    }
+    finding
+}

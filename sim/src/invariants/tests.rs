@@ -1,0 +1,191 @@
+//! Histories written by hand: each invariant about what lasts breaks where it should, and nowhere else.
+
+use super::{INVARIANTS, judge};
+use crate::belief::{Basis, Belief, BelievedAttempt, BelievedOperation, Standing, Waiting};
+use crate::fault::{Call, ExchangeName};
+use crate::fixture::{OPERATION, Toy, create, pipeline};
+use crate::history::{Kind, Nanos, Step};
+use crate::run::{BeliefAt, Moment, Options, Run};
+use crate::seed::Seed;
+use crate::verdict::Verdict;
+
+/// A run of which nothing happened yet.
+struct Told {
+    run: Run,
+    creates: u32,
+}
+
+impl Told {
+    fn new() -> Told {
+        let scenario = Toy("one-ticket");
+        let contract = destinations::named("desk_unique_ref").expect("it comes with the crate");
+        let pipeline = pipeline();
+        let plan = (pipeline.draft)(&scenario, &contract, Seed(1), None, Some(&[])).expect("a plan");
+        let mut run = (pipeline.run)(&scenario, &plan, &Options::default());
+        run.history = crate::history::History::default();
+        run.beliefs.clear();
+        let mut told = Told { run, creates: 0 };
+        told.add(Kind::Started { boot: 1 });
+        told
+    }
+
+    fn add(&mut self, kind: Kind) -> Step {
+        let step = self.run.history.events().len() as u64;
+        self.run.history.add(Nanos(step * 700_000_000), "workflow", kind, None)
+    }
+
+    fn create(&mut self) {
+        self.creates += 1;
+        let (exchange, summary) = (create(self.creates), "POST /tickets".to_owned());
+        let (key, digest) = (Some("wf1-a".to_owned()), "7c1e".to_owned());
+        self.add(Kind::Sent { exchange, to: "helpdesk", key, digest, summary });
+    }
+
+    fn sync(&mut self, fails: bool) {
+        let failed = Kind::Fault { n: 1, what: "sync-error", words: "disk sync fails".into() };
+        self.add(if fails { failed } else { Kind::Synced { boot: 1, nth: 1 } });
+    }
+
+    /// A person's confirmation, and its answer.
+    fn confirm(&mut self, nth: u32) {
+        let exchange = ExchangeName { call: Call::Decide, about: OPERATION.into(), nth };
+        let summary = format!("POST /operations/{OPERATION}/confirm_found");
+        let sent = Kind::Sent {
+            exchange: exchange.clone(),
+            to: "workflow",
+            key: None,
+            digest: "1a2b".into(),
+            summary,
+        };
+        self.add(sent);
+        let summary = String::new();
+        self.add(Kind::Received { exchange, status: 200, summary, record: None, empty: false });
+    }
+
+    /// What is read of the store now: the state, the record, the sends counted.
+    fn believe(&mut self, moment: Moment, words: &str, record: Option<&str>, sends: usize) {
+        let standing = match words.split('/').next() {
+            Some("completed") => Standing::Completed,
+            Some("rejected") => Standing::Rejected,
+            _ => Standing::InDoubt,
+        };
+        let operation = BelievedOperation {
+            name: OPERATION.into(),
+            standing,
+            words: words.into(),
+            record: record.map(str::to_owned),
+            attempts: vec![BelievedAttempt { key: "wf1-a".into(), digest: "7c1e".into() }; sends],
+            waiting: Waiting::Engine,
+            basis: Basis::None,
+        };
+        let belief = Belief { deliveries: vec![], operations: vec![operation] };
+        self.push(moment, belief);
+    }
+
+    fn push(&mut self, moment: Moment, belief: Belief) {
+        let step = Step(self.run.history.events().len() as u32);
+        self.run.beliefs.push(BeliefAt { moment, step, belief });
+    }
+
+    /// How often this invariant is violated.
+    fn violations(&self, id: &str) -> usize {
+        match judge(&self.run, &Toy("one-ticket")).verdict {
+            Verdict::Violated(all) => all.iter().filter(|violation| violation.invariant.id == id).count(),
+            _ => 0,
+        }
+    }
+}
+
+#[test]
+fn every_invariant_has_its_check_and_its_own_name() {
+    let told = Told::new();
+    assert_eq!(judge(&told.run, &Toy("one-ticket")).evaluated.len(), INVARIANTS.len());
+    for (index, one) in INVARIANTS.iter().enumerate() {
+        assert!(INVARIANTS[index + 1..].iter().all(|other| other.id != one.id && other.name != one.name));
+    }
+}
+
+#[test]
+fn an_end_and_its_record_stay() {
+    let done = "completed/confirmed";
+    let then = |words: &str, record: Option<&str>| {
+        let mut told = Told::new();
+        told.believe(Moment::Storm, "requiring_verification/in_doubt", None, 1);
+        told.believe(Moment::Storm, done, Some("T93"), 1);
+        told.believe(Moment::End, words, record, 1);
+        told.violations("V13")
+    };
+    assert_eq!(then(done, Some("T93")), 0);
+    assert_eq!(then("validated/ready", Some("T93")), 1, "it left its end");
+    assert_eq!(then("rejected/accepted_risk", Some("T93")), 1, "another end");
+    assert_eq!(then(done, Some("T94")), 1, "another record");
+    assert_eq!(then(done, None), 1, "the record is gone");
+    let mut forgotten = Told::new();
+    forgotten.believe(Moment::Storm, "validated/ready", None, 0);
+    forgotten.push(Moment::End, Belief::default());
+    assert_eq!(forgotten.violations("V13"), 1);
+}
+
+/// A killed process shows what was not durable; a power cut before the next start may take it.
+#[test]
+fn what_was_never_durable_may_be_taken_back() {
+    let after = |crash: Kind| {
+        let mut told = Told::new();
+        told.add(crash);
+        told.believe(Moment::Crash, "completed/confirmed", Some("T93"), 1);
+        told.believe(Moment::Storm, "requiring_verification/in_doubt", None, 1);
+        told.violations("V13")
+    };
+    assert_eq!(after(Kind::Killed), 0);
+    assert_eq!(after(Kind::PowerCut), 1);
+}
+
+#[test]
+fn a_confirmation_that_was_accepted_stands() {
+    let mut told = Told::new();
+    told.confirm(1);
+    told.believe(Moment::Calm, "completed/confirmed_by_human", Some("T93"), 1);
+    assert_eq!(told.violations("V13"), 0);
+    told.confirm(2);
+    assert_eq!(told.violations("V13"), 1, "it was accepted twice");
+    let mut overwritten = Told::new();
+    overwritten.confirm(1);
+    overwritten.believe(Moment::Calm, "rejected/accepted_risk", None, 1);
+    assert_eq!(overwritten.violations("V13"), 1);
+}
+
+#[test]
+fn a_process_whose_store_has_failed_sends_nothing_more() {
+    let sends_after = |counted: usize, goes_on: bool| {
+        let mut told = Told::new();
+        told.sync(false);
+        told.sync(true);
+        if goes_on {
+            // The first may be the closing of its file, the second comes too late for that.
+            told.sync(false);
+            told.sync(false);
+        }
+        told.create();
+        told.believe(Moment::End, "requiring_verification/in_doubt", None, counted);
+        told.violations("V20")
+    };
+    assert_eq!(sends_after(0, false), 1, "the intent is lost");
+    assert_eq!(sends_after(1, false), 0, "the intent was durable before");
+    assert_eq!(sends_after(1, true), 1, "it wrote and sent as if nothing had happened");
+    let mut again = Told::new();
+    again.sync(true);
+    again.add(Kind::Killed);
+    again.add(Kind::Started { boot: 2 });
+    again.create();
+    again.believe(Moment::End, "requiring_verification/in_doubt", None, 1);
+    assert_eq!(again.violations("V20"), 0, "the next process has read it again");
+}
+
+#[test]
+fn what_leaves_is_bounded_for_each_operation_and_for_all() {
+    let mut told = Told::new();
+    (0..3).for_each(|_| told.create());
+    assert_eq!(told.violations("V22"), 0);
+    told.create();
+    assert_eq!(told.violations("V22"), 2, "one operation, and all of the one request");
+}
