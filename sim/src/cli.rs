@@ -10,6 +10,7 @@ mod github;
 mod list;
 mod place;
 mod replay;
+mod subject;
 
 pub use args::{Args, Format};
 

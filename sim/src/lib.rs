@@ -19,11 +19,13 @@
 //! - [`history`], [`run`], [`belief`]: what happened, and what each side holds.
 //! - [`invariants`], [`verdict`]: what must hold, and what came of it.
 //! - [`pipeline`], [`explore`], [`replay`], [`mod@bench`]: many runs, one run twice, runs against the clock.
+//! - [`mod@shrink`], [`case`]: a failure made small, and how it is kept.
 //! - [`story`], [`report`], [`cli`]: how people and machines see it.
 #![deny(unsafe_code)]
 
 pub mod belief;
 pub mod bench;
+pub mod case;
 pub mod catalogue;
 pub mod cli;
 #[cfg(madsim)]
@@ -53,6 +55,7 @@ pub mod run;
 pub mod scenario;
 pub mod seed;
 pub mod seeds;
+pub mod shrink;
 pub mod story;
 pub mod terms;
 pub mod verdict;

@@ -137,9 +137,12 @@ pub struct ExploreArgs {
 /// Arguments of `replay`.
 #[derive(Debug, clap::Args)]
 pub struct ReplayArgs {
-    /// The case, as a report names it: scenario/contract@seed
-    #[arg(value_name = "CASE")]
+    /// The case, as a report names it (scenario/contract@seed), or a case file
+    #[arg(value_name = "CASE|FILE")]
     pub case: String,
+    /// Where case files are
+    #[command(flatten)]
+    pub folders: Folders,
     /// Run the workflow with one known mistake
     #[arg(long, value_name = "NAME")]
     pub mutant: Option<String>,
@@ -149,7 +152,7 @@ pub struct ReplayArgs {
     /// Limit of steps
     #[arg(long, default_value = "20000", value_name = "N")]
     pub steps_max: NonZeroU32,
-    /// Tell the run with all faults that the seed drew, needed or not
+    /// Tell the run as it was drawn or written down, without trying what it needs
     #[arg(long)]
     pub all_faults: bool,
     /// What if: leave this fault out
@@ -164,6 +167,17 @@ pub struct ReplayArgs {
     /// Print every event too
     #[arg(long, short)]
     pub verbose: bool,
+}
+
+/// Where cases are kept.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Folders {
+    /// The folder of committed cases [default: cases/ beside the scenarios]
+    #[arg(long, value_name = "DIR")]
+    pub cases: Option<PathBuf>,
+    /// Where the files of failures are, and cases that are not committed
+    #[arg(long, default_value = "target/in-doubt", value_name = "DIR")]
+    pub artifacts: PathBuf,
 }
 
 /// Arguments of `list`.
