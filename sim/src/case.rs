@@ -25,7 +25,8 @@ pub enum Expected {
 }
 
 impl Expected {
-    fn word(self) -> &'static str {
+    /// As the file says it.
+    pub fn word(self) -> &'static str {
         match self {
             Expected::Held => "held",
             Expected::Violated => "violated",

@@ -19,7 +19,7 @@
 //! - [`history`], [`run`], [`belief`]: what happened, and what each side holds.
 //! - [`invariants`], [`verdict`]: what must hold, and what came of it.
 //! - [`pipeline`], [`explore`], [`replay`], [`mod@bench`]: many runs, one run twice, runs against the clock.
-//! - [`mod@shrink`], [`case`]: a failure made small, and how it is kept.
+//! - [`mod@shrink`], [`case`], [`confirm`]: a failure made small, kept, and run again in a fresh process.
 //! - [`story`], [`report`], [`cli`]: how people and machines see it.
 #![deny(unsafe_code)]
 
@@ -28,6 +28,7 @@ pub mod bench;
 pub mod case;
 pub mod catalogue;
 pub mod cli;
+pub mod confirm;
 #[cfg(madsim)]
 mod deskhost;
 pub mod disk;

@@ -228,31 +228,22 @@ pub fn replay(
     question: &Question,
     watch: &Watch,
 ) -> Result<Answer, ReplayError> {
-    replay_within(pipeline, scenario, contract, question, watch, Budget::RUNS)
+    let killed_by = killed_by(scenario, question.mutant.as_deref());
+    let options = Options { steps_max: question.steps_max, ..Options::default() };
+    replay_on(&Trial { pipeline, scenario, contract, killed_by, options, watch }, question, Budget::RUNS)
 }
 
-/// As [`replay`], with another budget for shrinking. Where a clock ends it ([`Ended::Cut`]), the answer is
-/// to be kept with its recipe: the question alone may have another one.
+/// As [`replay`], with what plans are run with, and a budget for shrinking.
 ///
 /// # Errors
 /// As [`replay`].
-pub fn replay_within(
-    pipeline: Pipeline,
-    scenario: &dyn Scenario,
-    contract: &Contract,
-    question: &Question,
-    watch: &Watch,
-    budget: Budget<'_>,
-) -> Result<Answer, ReplayError> {
-    let killed_by = killed_by(scenario, question.mutant.as_deref());
-    let options = Options { steps_max: question.steps_max, ..Options::default() };
-    let trial = Trial { pipeline, scenario, contract, killed_by, options, watch };
+pub fn replay_on(trial: &Trial<'_>, question: &Question, budget: Budget<'_>) -> Result<Answer, ReplayError> {
     let failed = |error| ReplayError::of(&question.case, error);
-    let recipe = recipe(&trial, question)?;
+    let recipe = recipe(trial, question)?;
     let mut shrunk = match (&question.written, question.all_faults) {
-        (_, true) => as_it_is(&trial, &recipe).map_err(failed)?,
-        (Some(_), false) => tried(&trial, &recipe).map_err(failed)?,
-        (None, false) => shrink(&trial, &recipe, budget).map_err(failed)?,
+        (_, true) => as_it_is(trial, &recipe).map_err(failed)?,
+        (Some(_), false) => tried(trial, &recipe).map_err(failed)?,
+        (None, false) => shrink(trial, &recipe, budget).map_err(failed)?,
     };
     if let Some(n) = question.without {
         let of = shrunk.recipe.tape.faults().len();
@@ -262,7 +253,48 @@ pub fn replay_within(
         shrunk.recipe.tape = shrunk.recipe.tape.without(index);
         shrunk.needs = vec![Need::Untried; of - 1];
     }
-    tell(&trial, question, shrunk)
+    tell(trial, question, shrunk)
+}
+
+/// Tells a failure that a search found, shrunk within the budget; without one, as it was found. Where the
+/// seed alone repeats it, the seed is the answer's question, else the recipe is, and whoever keeps it says
+/// where.
+///
+/// # Errors
+/// As [`replay`].
+pub fn tell_found(
+    trial: &Trial<'_>,
+    found: &Recipe,
+    question: &Question,
+    by_seed: bool,
+    budget: Option<Budget<'_>>,
+) -> Result<Answer, ReplayError> {
+    let shrunk = match budget {
+        Some(budget) => shrink(trial, found, budget),
+        None => as_it_is(trial, found),
+    };
+    let shrunk = shrunk.map_err(|error| ReplayError::of(&question.case, error))?;
+    // What a clock cut short, the seed alone would not repeat.
+    let mut question = question.clone();
+    if by_seed && shrunk.ended != Ended::Cut {
+        question.all_faults = budget.is_none();
+    } else {
+        question.written = Some(Written { recipe: shrunk.recipe.clone(), path: String::new() });
+        question.kinds = None;
+    }
+    tell(trial, &question, shrunk)
+}
+
+/// Shrinks what is asked for, a seed's plan or a written one; whoever keeps the result says where.
+///
+/// # Errors
+/// As [`replay`].
+pub fn shrink_asked(
+    trial: &Trial<'_>,
+    question: &Question,
+    budget: Budget<'_>,
+) -> Result<Answer, ReplayError> {
+    tell_found(trial, &recipe(trial, question)?, question, false, Some(budget))
 }
 
 /// The plan that is asked for, written down.

@@ -10,6 +10,8 @@ mod client;
 mod cross;
 #[cfg(not(madsim))]
 mod desk;
+#[cfg(madsim)]
+mod explored;
 mod guard;
 #[cfg(not(madsim))]
 mod identity;

@@ -52,7 +52,7 @@ pub(super) fn run(cx: &mut Context<'_>, args: &ReplayArgs) -> Result<u8, CliErro
     Ok(code)
 }
 
-fn code_of(answer: &Answer) -> u8 {
+pub(super) fn code_of(answer: &Answer) -> u8 {
     let of_verdict = match &answer.ran.judgement.verdict {
         Verdict::Held => exit::HELD,
         Verdict::Violated(_) => exit::VIOLATED,

@@ -150,3 +150,48 @@ impl Kept {
         Ok(Question { mutant: recipe.mutant, written: Some(written), ..Question::about(recipe.case) })
     }
 }
+
+/// As [`find`]; a seed that a pending case is about is that case.
+pub(super) fn waiting(
+    catalogue: &Catalogue,
+    shelf: &Shelf,
+    text: &str,
+    mutant: Option<&str>,
+) -> Result<Subject, CliError> {
+    let subject = find(catalogue, shelf, text)?;
+    let Subject::Seed(case) = &subject else { return Ok(subject) };
+    let about = |kept: &Kept| {
+        let recipe = &kept.case.recipe;
+        recipe.case == *case && (mutant.is_none() || recipe.mutant.as_deref() == mutant)
+    };
+    // A pending file that cannot be read is about nothing.
+    let mut pending = tomls(&shelf.pending)?.into_iter().filter_map(|path| open(catalogue, &path).ok());
+    Ok(match pending.find(about) {
+        Some(kept) => Subject::File(Box::new(kept)),
+        None => subject,
+    })
+}
+
+/// The path of the case file that a text names; the file may be one that cannot be read any more.
+pub(super) fn path(
+    catalogue: &Catalogue,
+    shelf: &Shelf,
+    text: &str,
+    mutant: Option<&str>,
+) -> Result<PathBuf, CliError> {
+    if Path::new(text).is_file() {
+        return Ok(PathBuf::from(text));
+    }
+    let name = text.strip_suffix(".toml").unwrap_or(text);
+    let is_named = |path: &PathBuf| path.file_stem().is_some_and(|stem| stem == name);
+    if let Some(path) = shelf.paths()?.into_iter().find(is_named) {
+        return Ok(path);
+    }
+    match waiting(catalogue, shelf, text, mutant)? {
+        Subject::File(kept) => Ok(kept.path),
+        Subject::Seed(case) => {
+            let help = format!("those that are: {}", shown(&shelf.pending));
+            Err(CliError::usage(format!("{case} is no pending case"), help))
+        }
+    }
+}

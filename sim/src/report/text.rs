@@ -7,6 +7,7 @@ use crate::plan::Case;
 use crate::replay::{Answer, Difference};
 use crate::shrink::{Ended, Size};
 use crate::story::{to_ascii, wrap};
+use std::path::Path;
 
 /// Columns of a report; a story is narrower.
 const REPORT_WIDTH: usize = 100;
@@ -112,11 +113,18 @@ pub fn failure(style: Style, told: &ToldFailure<'_>, seeds_run: u64) -> Vec<Stri
         count(seeds_run, "seed"),
     );
     let mut lines = vec![style.status(Tone::Bad, "VIOLATED", &head)];
-    lines.extend(reduction(answer).iter().map(|line| style.line(line)));
+    let seconds = told.seconds.filter(|_| answer.tries > 0);
+    let seconds = seconds.map_or(String::new(), |seconds| format!(", {seconds:.1} s"));
+    let mut reduced = reduction(answer);
+    reduced.last_mut().expect("two lines").push_str(&seconds);
+    lines.extend(reduced.iter().map(|line| style.line(line)));
     lines.push(String::new());
     lines.extend(told.story().iter().map(|line| style.story_line(line)));
     if let Some(folder) = told.artifacts {
         lines.push(style.line(&format!("  look    {folder}")));
+    }
+    if let Some(name) = told.file.as_deref().and_then(|file| Path::new(file).file_stem()) {
+        lines.push(style.line(&format!("  commit  cargo sim keep {}", name.display())));
     }
     lines
 }
