@@ -47,6 +47,7 @@ pub mod contract;
 pub mod fake;
 pub mod ledger;
 pub mod recovery;
+pub mod tomltext;
 
 pub use contract::{
     Ack, AfterExpiry, Atomic, Bound, Carrier, Complete, Consistency, Contract, ContractError, Converge,

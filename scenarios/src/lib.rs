@@ -18,6 +18,7 @@ pub mod storm;
 
 use sim::catalogue::{Bench, Catalogue};
 use sim::scenario::Scenario;
+use std::path::Path;
 
 /// Every scenario, and what `bench` measures.
 pub fn catalogue() -> Catalogue {
@@ -28,5 +29,6 @@ pub fn catalogue() -> Catalogue {
         bench("no-store", bare::without_store),
         bench("no-http", bare::without_http),
     ];
-    Catalogue { scenarios: scenarios.collect(), benches }
+    let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("cases");
+    Catalogue { scenarios: scenarios.collect(), benches, cases: Some(cases) }
 }

@@ -1,6 +1,7 @@
 //! The scenarios that a program offers.
 
 use crate::scenario::Scenario;
+use std::path::PathBuf;
 
 /// Everything that the command line can run.
 #[derive(Default)]
@@ -9,6 +10,8 @@ pub struct Catalogue {
     pub scenarios: Vec<Box<dyn Scenario>>,
     /// What `bench` measures.
     pub benches: Vec<Bench>,
+    /// The folder of committed cases; none where there is none.
+    pub cases: Option<PathBuf>,
 }
 
 /// One variant that `bench` measures.

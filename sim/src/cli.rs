@@ -1,24 +1,36 @@
-//! The command line: `explore`, `replay`, `list`, `check`, `bench`. Data on stdout, all else on stderr.
+//! The command line: `explore`, `replay`, `shrink`, `show`, `keep`, `drop`, `list`, `check`, `bench`. Data on
+//! stdout, all else on stderr.
 
+mod again;
 mod args;
 mod artifacts;
 mod bench;
+mod cases;
 mod check;
 mod choose;
+mod drop;
 mod explore;
+mod failures;
 mod github;
+mod keep;
 mod list;
+mod pending;
 mod place;
 mod replay;
+mod show;
+mod shrink;
+mod subject;
 
 pub use args::{Args, Format};
 
 use crate::catalogue::Catalogue;
+use crate::confirm::Again;
 use crate::pipeline::Pipeline;
 use crate::report::text::{Style, count};
 use args::Command;
 use clap::Parser as _;
 use place::Place;
+use std::ffi::OsString;
 use std::io::{ErrorKind, IsTerminal as _, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -78,14 +90,19 @@ impl CliError {
 ///
 /// This is the whole `main` of a program that simulates: `sim::cli::main(catalogue())`.
 pub fn main(catalogue: Catalogue) -> ExitCode {
-    let args = Args::parse();
-    let place = Place::read();
+    ExitCode::from(main_as(catalogue, std::env::args_os(), place::own_process))
+}
+
+/// As [`main`], for a program that is started in another way: with its arguments, its own name first, and with
+/// the way to run a case file in a fresh process. The exit code.
+pub fn main_as(catalogue: Catalogue, arguments: impl IntoIterator<Item = OsString>, again: Again) -> u8 {
+    let args = Args::parse_from(arguments);
+    let place = Place { again: Some(again), ..Place::read() };
     // Not locked: the simulator itself writes to standard error from other threads when a task panics.
     let (mut out, mut err) = (std::io::stdout(), std::io::stderr());
     let terminals = Terminals { out: out.is_terminal(), err: err.is_terminal() };
     let pipeline = Pipeline::real();
-    let code = run(catalogue, pipeline, &args, &place, terminals, &mut out, &mut err);
-    ExitCode::from(code)
+    run(catalogue, pipeline, &args, &place, terminals, &mut out, &mut err)
 }
 
 /// Which of the two streams a person watches.
@@ -127,6 +144,7 @@ fn run(
         out_style: style(terminals.out),
         err_style: style(terminals.err),
         err_is_terminal: terminals.err,
+        again: place.again,
         out,
         err,
         out_error: None,
@@ -134,6 +152,11 @@ fn run(
     let done = match command {
         Command::Explore(args) => explore::run(&mut cx, args),
         Command::Replay(args) => replay::run(&mut cx, args),
+        Command::Shrink(args) => shrink::run(&mut cx, args),
+        Command::Show(args) => show::run(&mut cx, args),
+        Command::Keep(args) => keep::run(&mut cx, args),
+        Command::Drop(args) => drop::run(&mut cx, args),
+        Command::Again(args) => again::run(&mut cx, args),
         Command::List(args) => list::run(&mut cx, args),
         Command::Check => check::run(&mut cx),
         Command::Bench(args) => bench::run(&mut cx, args),
@@ -162,6 +185,7 @@ struct Context<'a> {
     out_style: Style,
     err_style: Style,
     err_is_terminal: bool,
+    again: Option<Again>,
     out: &'a mut dyn Write,
     err: &'a mut dyn Write,
     out_error: Option<std::io::Error>,
@@ -208,6 +232,9 @@ fn explain(catalogue: &Catalogue) -> Vec<String> {
         "",
         "  cargo sim explore       many seeds, find failures",
         "  cargo sim replay CASE   one run, told in full; run twice and compared",
+        "  cargo sim shrink CASE   the smallest plan with the same failure",
+        "  cargo sim show CASE     a finished run again, from its files",
+        "  cargo sim keep CASE     commit a failure as a case; `drop` forgets it",
         "  cargo sim list          scenarios, contracts, mutants, invariants",
         "  cargo sim check         contracts are valid, a canary is caught, runs repeat",
         "  cargo sim bench         what a run costs",

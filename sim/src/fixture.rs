@@ -14,10 +14,12 @@ use crate::seed::Seed;
 use crate::verdict::{Fingerprint, InvariantId, Judgement, Verdict, Violation};
 use destinations::fake::{Begun, Desk, DeskOptions, Request};
 use destinations::{Assumptions, Contract, Millis};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 pub(crate) const OPERATION: &str = "R17:create-ticket:v1";
+/// A scenario of this name has twelve requests.
+pub(crate) const CROWD: &str = "crowd";
 pub(crate) const MUTANT: &str = "fresh-key-per-retry";
 const STABLE: InvariantId = InvariantId {
     id: "V7",
@@ -42,15 +44,25 @@ impl Scenario for Toy {
         }
     }
     fn contracts(&self) -> Vec<Arc<Contract>> {
-        ["zendesk_ticket", "desk_unique_ref"]
-            .map(|id| Arc::new(destinations::named(id).expect("it comes with the crate")))
-            .to_vec()
+        static BOTH: OnceLock<Vec<Arc<Contract>>> = OnceLock::new();
+        let named = |id| Arc::new(destinations::named(id).expect("it comes with the crate"));
+        BOTH.get_or_init(|| ["zendesk_ticket", "desk_unique_ref"].map(named).to_vec()).clone()
     }
     fn assumptions(&self, _: &Contract) -> Assumptions {
         Assumptions::default()
     }
     fn workload(&self, _: &Contract, _: Seed) -> Workload {
-        Workload::default()
+        let requests = if self.0 == CROWD { 17..29 } else { 17..18 };
+        let operation = |n: u32| format!("R{n}:create-ticket:v1");
+        let ask = |n| Ask { request: format!("R{n}"), operation: operation(n), expect: Expect::Recorded };
+        let delivery =
+            |n| Delivery { at_ms: 0, name: format!("R{n}/d-1"), operation: operation(n), body: vec![] };
+        Workload {
+            requests: requests.clone().map(ask).collect(),
+            deliveries: requests.map(delivery).collect(),
+            person_after_ms: None,
+            desk: DeskPlan::default(),
+        }
     }
     fn faults(&self, _: &Contract, _: &Workload, _: Seed) -> DrawnFaults {
         DrawnFaults::default()
@@ -89,7 +101,7 @@ impl Scenario for Toy {
 pub(crate) fn catalogue() -> Catalogue {
     let full = Bench { variant: "full", scenario: |_| Box::new(Toy("first-delivery")) };
     let scenarios: Vec<Box<dyn Scenario>> = vec![Box::new(Toy("one-ticket")), Box::new(Toy("lost-ack"))];
-    Catalogue { scenarios, benches: vec![full] }
+    Catalogue { scenarios, benches: vec![full], cases: None }
 }
 
 /// A pipeline whose runs follow from the plan alone.
@@ -116,17 +128,10 @@ fn draft(
         faults.push(Fault { at: Place::Exchange(create(9)), what: What::AnswerSlowly(5000) });
     }
     faults.retain(|fault| kinds.is_none_or(|kinds| kinds.iter().any(|kind| kind == fault.what.kind())));
-    let delivery = Delivery { at_ms: 0, name: "R17/d-1".into(), operation: OPERATION.into(), body: vec![] };
-    let ask = Ask { request: "R17".into(), operation: OPERATION.into(), expect: Expect::Recorded };
     Ok(Plan {
         case: Case { scenario: scenario.name().into(), contract: contract.id.clone(), seed },
         mutant: mutant.map(str::to_owned),
-        workload: Workload {
-            requests: vec![ask],
-            deliveries: vec![delivery],
-            person_after_ms: None,
-            desk: DeskPlan::default(),
-        },
+        workload: scenario.workload(contract, seed),
         tape: FaultTape::new(faults).map_err(|error| error.to_string())?,
         own: vec![],
         schedule: seed.0,
@@ -245,7 +250,8 @@ fn run(_: &dyn Scenario, plan: &Plan, options: &Options) -> Run {
         let killed = script.strikes(&after, "workflow");
         if let Some(fault) = killed {
             script.add(0, "workflow", Kind::Killed, Some(fault));
-            script.add(5000, "workflow", Kind::Started { boot: 2 }, None);
+            let down = script.tape.at(&after).map_or(0, |(_, what)| what.lasts_ms());
+            script.add(down, "workflow", Kind::Started { boot: 2 }, None);
         }
         let is_wrong = killed.is_some() && plan.mutant.is_some();
         keys.push(if is_wrong { second } else { first });

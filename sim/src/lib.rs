@@ -19,13 +19,16 @@
 //! - [`history`], [`run`], [`belief`]: what happened, and what each side holds.
 //! - [`invariants`], [`verdict`]: what must hold, and what came of it.
 //! - [`pipeline`], [`explore`], [`replay`], [`mod@bench`]: many runs, one run twice, runs against the clock.
+//! - [`mod@shrink`], [`case`], [`confirm`]: a failure made small, kept, and run again in a fresh process.
 //! - [`story`], [`report`], [`cli`]: how people and machines see it.
 #![deny(unsafe_code)]
 
 pub mod belief;
 pub mod bench;
+pub mod case;
 pub mod catalogue;
 pub mod cli;
+pub mod confirm;
 #[cfg(madsim)]
 mod deskhost;
 pub mod disk;
@@ -53,6 +56,7 @@ pub mod run;
 pub mod scenario;
 pub mod seed;
 pub mod seeds;
+pub mod shrink;
 pub mod story;
 pub mod terms;
 pub mod verdict;

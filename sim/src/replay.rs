@@ -1,17 +1,15 @@
-//! One run, told in full: drawn from its seed, run twice and compared, its tape reduced to what is needed.
+//! One run, told in full: drawn from its seed and shrunk, or as it was written down; run twice and compared.
 
-use crate::fault::{Fault, FaultTape};
+use crate::fault::Fault;
 use crate::pipeline::{Pipeline, Ran};
-use crate::plan::{Case, Plan, Recipe};
+use crate::plan::{Case, Recipe};
 use crate::run::Options;
 use crate::scenario::Scenario;
+use crate::shrink::{Budget, Ended, Shrunk, Size, Trial, TrialError, needs, shrink};
 use crate::verdict::{Fingerprint, InvariantId, Judgement, Verdict, Violation};
 use crate::watch::Watch;
 use destinations::Contract;
 use std::fmt;
-
-/// The most runs that the reduction of one tape may take.
-const TRIES_MAX: u32 = 200;
 
 /// Which run is asked for, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +24,7 @@ pub struct Question {
     pub kinds: Option<Vec<String>>,
     /// The limit of steps.
     pub steps_max: u32,
-    /// Tell the tape as drawn, without reducing it.
+    /// Tell the plan as drawn or written, without trying what it needs.
     pub all_faults: bool,
     /// Leave this fault of the told tape out.
     pub without: Option<u32>,
@@ -71,7 +69,7 @@ impl fmt::Display for Question {
         if let Some(mutant) = self.mutant.as_ref().filter(|_| self.written.is_none()) {
             write!(f, " --mutant {mutant}")?;
         }
-        match self.kinds.as_deref() {
+        match self.kinds.as_deref().filter(|_| self.written.is_none()) {
             None => {}
             Some([]) => write!(f, " --faults none")?,
             Some(kinds) => write!(f, " --faults {}", kinds.join(","))?,
@@ -144,10 +142,14 @@ pub struct Answer {
     pub told: Option<usize>,
     /// The faults of its tape.
     pub faults: Vec<ToldFault>,
-    /// How many faults the seed had drawn.
-    pub drawn: usize,
-    /// Runs that the reduction took.
+    /// The plan that is told, written down.
+    pub recipe: Recipe,
+    /// What was drawn or written, before it was shrunk.
+    pub before: Size,
+    /// Runs that shrinking took; none where it was not tried.
     pub tries: u32,
+    /// Why shrinking ended.
+    pub ended: Ended,
     /// Where a second run differed.
     pub difference: Option<Difference>,
 }
@@ -226,38 +228,142 @@ pub fn replay(
     question: &Question,
     watch: &Watch,
 ) -> Result<Answer, ReplayError> {
-    let case = &question.case;
-    let mutant = question.mutant.as_deref();
-    let plan = match &question.written {
-        Some(written) => written.recipe.plan(scenario, contract).map_err(|error| error.to_string()),
-        None => (pipeline.draft)(scenario, contract, case.seed, mutant, question.kinds.as_deref()),
+    let killed_by = killed_by(scenario, question.mutant.as_deref());
+    let options = Options { steps_max: question.steps_max, ..Options::default() };
+    replay_on(&Trial { pipeline, scenario, contract, killed_by, options, watch }, question, Budget::RUNS)
+}
+
+/// As [`replay`], with what plans are run with, and a budget for shrinking.
+///
+/// # Errors
+/// As [`replay`].
+pub fn replay_on(trial: &Trial<'_>, question: &Question, budget: Budget<'_>) -> Result<Answer, ReplayError> {
+    let failed = |error| ReplayError::of(&question.case, error);
+    let recipe = recipe(trial, question)?;
+    let mut shrunk = match (&question.written, question.all_faults) {
+        (_, true) => as_it_is(trial, &recipe).map_err(failed)?,
+        (Some(_), false) => tried(trial, &recipe).map_err(failed)?,
+        (None, false) => shrink(trial, &recipe, budget).map_err(failed)?,
     };
-    let plan = plan.map_err(|error| ReplayError::Draft(case.clone(), error))?;
-    let tries = Tries {
-        pipeline,
-        scenario,
-        killed_by: killed_by(scenario, mutant),
-        options: Options { steps_max: question.steps_max, ..Options::default() },
-        watch,
-    };
-    let drawn = plan.tape.faults().len();
-    let mut reduced = if question.all_faults { tries.as_drawn(plan) } else { tries.reduce(plan)? };
     if let Some(n) = question.without {
-        let of = reduced.plan.tape.faults().len();
+        let of = shrunk.recipe.tape.faults().len();
         let index = (n as usize).checked_sub(1).filter(|index| *index < of);
-        let index = index.ok_or_else(|| ReplayError::NoFault { case: case.clone(), n, of })?;
-        let tape = reduced.plan.tape.without(index);
-        reduced = tries.as_drawn(Plan { tape, ..reduced.plan });
+        let case = question.case.clone();
+        let index = index.ok_or(ReplayError::NoFault { case, n, of })?;
+        shrunk.recipe.tape = shrunk.recipe.tape.without(index);
+        shrunk.needs = vec![Need::Untried; of - 1];
     }
-    let options = Options { journal: true, ..tries.options.clone() };
-    let ran = tries.run(&reduced.plan, &options)?;
-    let difference = match question.once {
-        true => None,
-        false => difference(&ran, &tries.run_elsewhere(&reduced.plan, &options)?),
+    tell(trial, question, shrunk)
+}
+
+/// Tells a failure that a search found, shrunk within the budget; without one, as it was found. Where the
+/// seed alone repeats it, the seed is the answer's question, else the recipe is, and whoever keeps it says
+/// where.
+///
+/// # Errors
+/// As [`replay`].
+pub fn tell_found(
+    trial: &Trial<'_>,
+    found: &Recipe,
+    question: &Question,
+    by_seed: bool,
+    budget: Option<Budget<'_>>,
+) -> Result<Answer, ReplayError> {
+    let shrunk = match budget {
+        Some(budget) => shrink(trial, found, budget),
+        None => as_it_is(trial, found),
     };
-    let told = told(&ran.judgement, tries.killed_by);
-    let faults = told_faults(&ran, reduced.needs);
-    Ok(Answer { question: question.clone(), ran, told, faults, drawn, tries: reduced.tries, difference })
+    let shrunk = shrunk.map_err(|error| ReplayError::of(&question.case, error))?;
+    // What a clock cut short, the seed alone would not repeat.
+    let mut question = question.clone();
+    if by_seed && shrunk.ended != Ended::Cut {
+        question.all_faults = budget.is_none();
+    } else {
+        question.written = Some(Written { recipe: shrunk.recipe.clone(), path: String::new() });
+        question.kinds = None;
+    }
+    tell(trial, &question, shrunk)
+}
+
+/// Shrinks what is asked for, a seed's plan or a written one; whoever keeps the result says where.
+///
+/// # Errors
+/// As [`replay`].
+pub fn shrink_asked(
+    trial: &Trial<'_>,
+    question: &Question,
+    budget: Budget<'_>,
+) -> Result<Answer, ReplayError> {
+    tell_found(trial, &recipe(trial, question)?, question, false, Some(budget))
+}
+
+/// The plan that is asked for, written down.
+fn recipe(trial: &Trial<'_>, question: &Question) -> Result<Recipe, ReplayError> {
+    if let Some(written) = &question.written {
+        return Ok(written.recipe.clone());
+    }
+    let (case, mutant) = (&question.case, question.mutant.as_deref());
+    let drawn =
+        (trial.pipeline.draft)(trial.scenario, trial.contract, case.seed, mutant, question.kinds.as_deref());
+    let plan = drawn.map_err(|error| ReplayError::Draft(case.clone(), error))?;
+    Ok(Recipe::of(&plan, &trial.scenario.workload(trial.contract, case.seed)))
+}
+
+fn as_it_is(trial: &Trial<'_>, recipe: &Recipe) -> Result<Shrunk, TrialError> {
+    let size = Size::of(&recipe.plan(trial.scenario, trial.contract)?);
+    Ok(Shrunk {
+        recipe: recipe.clone(),
+        fingerprint: None,
+        needs: vec![Need::Untried; size.faults],
+        before: size,
+        after: size,
+        runs: 0,
+        ended: Ended::Nothing,
+        difference: None,
+    })
+}
+
+/// A plan that was written down is told as it stands there, with what comes without each of its faults.
+fn tried(trial: &Trial<'_>, recipe: &Recipe) -> Result<Shrunk, TrialError> {
+    let mut shrunk = as_it_is(trial, recipe)?;
+    let ran = trial.run(&recipe.plan(trial.scenario, trial.contract)?, &trial.options)?;
+    if let Some(index) = told(&ran.judgement, trial.killed_by) {
+        shrunk.needs = needs(trial, recipe, &ran.judgement.fingerprints[index])?;
+    }
+    Ok(shrunk)
+}
+
+/// Runs the plan with notes of the workflow's journal, and once more to compare.
+fn tell(trial: &Trial<'_>, question: &Question, shrunk: Shrunk) -> Result<Answer, ReplayError> {
+    let failed = |error| ReplayError::of(&question.case, error);
+    let options = Options { journal: true, ..trial.options.clone() };
+    let plan = shrunk.recipe.plan(trial.scenario, trial.contract);
+    let plan = plan.map_err(|error| failed(error.into()))?;
+    let ran = trial.run(&plan, &options).map_err(failed)?;
+    let again = match question.once {
+        true => None,
+        false => difference(&ran, &trial.run_elsewhere(&plan, &options).map_err(failed)?),
+    };
+    Ok(Answer {
+        question: question.clone(),
+        told: told(&ran.judgement, trial.killed_by),
+        faults: told_faults(&ran, shrunk.needs),
+        recipe: shrunk.recipe,
+        before: shrunk.before,
+        tries: shrunk.runs,
+        ended: shrunk.ended,
+        difference: shrunk.difference.or(again),
+        ran,
+    })
+}
+
+impl ReplayError {
+    fn of(case: &Case, error: TrialError) -> Self {
+        match error {
+            TrialError::Recipe(error) => ReplayError::Draft(case.clone(), error.to_string()),
+            TrialError::Harness(error) => ReplayError::Harness(case.clone(), error),
+        }
+    }
 }
 
 fn told_faults(ran: &Ran, needs: Vec<Need>) -> Vec<ToldFault> {
@@ -272,104 +378,6 @@ fn told_faults(ran: &Ran, needs: Vec<Need>) -> Vec<ToldFault> {
         need,
     })
     .collect()
-}
-
-/// A plan with the faults that its failure needs.
-struct Reduced {
-    plan: Plan,
-    needs: Vec<Need>,
-    tries: u32,
-}
-
-/// Runs of one case with other tapes.
-struct Tries<'a> {
-    pipeline: Pipeline,
-    scenario: &'a dyn Scenario,
-    killed_by: Option<&'static str>,
-    options: Options,
-    watch: &'a Watch,
-}
-
-impl Tries<'_> {
-    fn run(&self, plan: &Plan, options: &Options) -> Result<Ran, ReplayError> {
-        self.watch
-            .during(0, &plan.case, || self.pipeline.once(self.scenario, plan, options))
-            .map_err(|error| ReplayError::Harness(plan.case.clone(), error))
-    }
-
-    /// On a fresh thread, so that whatever the first run left in this one shows.
-    fn run_elsewhere(&self, plan: &Plan, options: &Options) -> Result<Ran, ReplayError> {
-        std::thread::scope(|scope| scope.spawn(|| self.run(plan, options)).join())
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    }
-
-    fn as_drawn(&self, plan: Plan) -> Reduced {
-        let needs = vec![Need::Untried; plan.tape.faults().len()];
-        Reduced { plan, needs, tries: 0 }
-    }
-
-    /// Drops faults as long as the same failure stays: no single fault of the result can be left out.
-    fn reduce(&self, plan: Plan) -> Result<Reduced, ReplayError> {
-        let first = self.run(&plan, &self.options)?;
-        let Some(index) = told(&first.judgement, self.killed_by) else { return Ok(self.as_drawn(plan)) };
-        let target = first.judgement.fingerprints[index].clone();
-        let mut tries = 0;
-        let mut plan = plan;
-        let struck: Vec<Fault> = (plan.tape.faults().iter().zip(&first.run.fired))
-            .filter(|(_, fired)| fired.is_some())
-            .map(|(fault, _)| fault.clone())
-            .collect();
-        if struck.len() < plan.tape.faults().len() {
-            let tape = FaultTape::new(struck).expect("a part of a tape is a tape");
-            tries += 1;
-            let candidate = Plan { tape, ..plan.clone() };
-            if self.without(&candidate, &target)?.is_none() {
-                plan = candidate;
-            }
-        }
-        self.drop_each(plan, &target, tries)
-    }
-
-    fn drop_each(&self, plan: Plan, target: &Fingerprint, tries: u32) -> Result<Reduced, ReplayError> {
-        let mut reduced = Reduced { needs: vec![], plan, tries };
-        loop {
-            let before = reduced.plan.tape.faults().len();
-            reduced.needs.clear();
-            while reduced.needs.len() < reduced.plan.tape.faults().len() {
-                if reduced.tries >= TRIES_MAX {
-                    reduced.needs = vec![Need::Untried; reduced.plan.tape.faults().len()];
-                    return Ok(reduced);
-                }
-                let tape = reduced.plan.tape.without(reduced.needs.len());
-                let candidate = Plan { tape, ..reduced.plan.clone() };
-                reduced.tries += 1;
-                match self.without(&candidate, target)? {
-                    None => reduced.plan = candidate,
-                    Some(need) => reduced.needs.push(need),
-                }
-            }
-            // Dropping a later fault may have made an earlier one superfluous: go on until nothing changes.
-            if reduced.plan.tape.faults().len() == before {
-                return Ok(reduced);
-            }
-        }
-    }
-
-    /// What comes of this plan: none when it is the same failure.
-    fn without(&self, plan: &Plan, target: &Fingerprint) -> Result<Option<Need>, ReplayError> {
-        let ran = self.run(plan, &self.options)?;
-        let judgement = &ran.judgement;
-        if let Some(index) = told(judgement, self.killed_by) {
-            let same = judgement.fingerprints[index] == *target;
-            let other = violation(judgement, index).map(|violation| violation.invariant.name.to_owned());
-            return Ok(if same { None } else { other.map(Need::Breaks) });
-        }
-        match &judgement.verdict {
-            Verdict::Harness(error) => Err(ReplayError::Harness(plan.case.clone(), error.clone())),
-            Verdict::Undecided(_) | Verdict::Invalid(_) => Ok(Some(Need::Undecided)),
-            Verdict::Held | Verdict::Violated(_) => Ok(Some(Need::Holds)),
-        }
-    }
 }
 
 /// Where two runs of one plan differ: in an event, in how they ended, or in their disk writes.

@@ -1,6 +1,7 @@
 //! What is printed for people and for machines; nothing here runs anything.
 
 pub mod json;
+pub mod ledger;
 pub mod text;
 
 use crate::explore::{Exploration, Failure, Request};
@@ -19,6 +20,10 @@ pub struct ToldFailure<'a> {
     pub contract: &'a Contract,
     /// The folder with its files, where they could be written.
     pub artifacts: Option<&'a str>,
+    /// Its case file, where it could be written.
+    pub file: Option<String>,
+    /// Wall-clock seconds that it took to shrink and to tell.
+    pub seconds: Option<f64>,
 }
 
 impl ToldFailure<'_> {

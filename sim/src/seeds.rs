@@ -221,6 +221,11 @@ impl Shard {
         if first >= len { 0 } else { (len - first).div_ceil(self.of) }
     }
 
+    /// Whether a position in a list belongs to it.
+    pub fn has(self, position: u64) -> bool {
+        position % self.of == self.number - 1
+    }
+
     /// The position in the list of its k-th seed.
     pub fn position(self, k: u64) -> u64 {
         self.number - 1 + k * self.of

@@ -12,6 +12,8 @@ mod cross;
 mod desk;
 #[cfg(madsim)]
 mod destination_faults;
+#[cfg(madsim)]
+mod explored;
 mod guard;
 #[cfg(not(madsim))]
 mod identity;

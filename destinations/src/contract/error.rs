@@ -1,6 +1,7 @@
 //! What is wrong with a contract's text, where, and what to do about it.
 
 use super::check::Contradiction;
+use crate::tomltext::{Line, key_at, lines, nearest, place, read, short};
 use std::fmt;
 use std::ops::Range;
 
@@ -35,12 +36,7 @@ impl ContractError {
         let message = error.message().to_owned();
         let key = key_at(text, span.start);
         let help = help(&message);
-        // Long lists of what is allowed are the help's part.
-        let unknown = message.starts_with("unknown ");
-        let message = match message.split_once(", expected") {
-            Some((short, _)) if unknown => short.to_owned(),
-            _ => message,
-        };
+        let message = short(&message).to_owned();
         Self { file: file.to_owned(), key, place: place(text, &span), message, help }
     }
 
@@ -53,66 +49,6 @@ impl ContractError {
             message: found.message.clone(),
             help: found.help.to_owned(),
         }
-    }
-}
-
-/// The line of the text with a caret under the span, as the `toml` crate draws it.
-fn place(text: &str, span: &Range<usize>) -> String {
-    let start = span.start.min(text.len());
-    let line_start = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
-    let number = text[..start].matches('\n').count() + 1;
-    let line = text[line_start..].lines().next().unwrap_or("");
-    let column = text[line_start..start].chars().count();
-    let on_line = (span.end.min(line_start + line.len())).saturating_sub(start);
-    let carets = text.get(start..start + on_line).map_or(1, |marked| marked.chars().count().max(1));
-    let gutter = " ".repeat(number.to_string().len());
-    let mark = format!("{}{}", " ".repeat(column), "^".repeat(carets));
-    format!("  line {number}, column {}\n{gutter} |\n{number} | {line}\n{gutter} | {mark}\n", column + 1)
-}
-
-/// One line of the text: the table that it opens, or the key that it sets.
-enum Line<'a> {
-    Table(&'a str),
-    Key(&'a str),
-    Other,
-}
-
-fn read(line: &str) -> Line<'_> {
-    let line = line.trim_start();
-    if let Some(rest) = line.strip_prefix('[') {
-        return Line::Table(rest.trim_start_matches('[').split(']').next().unwrap_or("").trim());
-    }
-    match line.split_once('=') {
-        Some((key, _)) if !line.starts_with('#') => Line::Key(key.trim().trim_matches('"')),
-        _ => Line::Other,
-    }
-}
-
-/// The lines of the text with the offset at which each starts.
-fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    text.split_inclusive('\n').scan(0, |offset, line| {
-        let start = *offset;
-        *offset += line.len();
-        Some((start, line.trim_end()))
-    })
-}
-
-/// The key that is set at an offset.
-fn key_at(text: &str, offset: usize) -> String {
-    let mut table = "";
-    let mut key = "";
-    for (_, line) in lines(text).take_while(|(start, _)| *start <= offset) {
-        match read(line) {
-            Line::Table(name) => (table, key) = (name, ""),
-            Line::Key(name) => key = name,
-            Line::Other => {}
-        }
-    }
-    match (table, key) {
-        ("", "") => "the whole file".to_owned(),
-        ("", key) => key.to_owned(),
-        (table, "") => table.to_owned(),
-        (table, key) => format!("{table}.{key}"),
     }
 }
 
@@ -156,9 +92,4 @@ fn help(message: &str) -> String {
         _ => "the schema is documented at `destinations::Contract`; every omitted field counts as unknown"
             .to_owned(),
     }
-}
-
-fn nearest<'a>(given: &str, allowed: &[&'a str]) -> Option<&'a str> {
-    let near = allowed.iter().map(|word| (strsim::damerau_levenshtein(given, word), *word)).min()?;
-    (near.0 <= given.len().max(3) / 3).then_some(near.1)
 }

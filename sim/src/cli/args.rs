@@ -41,8 +41,8 @@ const EXITS: &str = "Exit codes:
    3  undecided: a limit was hit, nothing is violated
    4  nothing ran
    5  not deterministic: one seed, two histories
-   6  the canary was not caught
-   7  a goal was never reached or a fault never struck, with --strict
+   6  the canary was not caught, or a known failure holds
+   7  a goal was never reached, a fault never struck or a case is stale, with --strict
   70  the harness failed, or this build cannot simulate";
 
 const SEEDS_HELP: &str = "Seeds:
@@ -79,6 +79,17 @@ pub enum Command {
     Explore(ExploreArgs),
     /// Tell one run in full; run it twice and compare
     Replay(ReplayArgs),
+    /// Shrink a failure to the smallest plan that still has it
+    Shrink(ShrinkArgs),
+    /// Show a finished run again, from its files
+    Show(ShowArgs),
+    /// Commit a failure: from the pending cases to the committed ones
+    Keep(KeepArgs),
+    /// Forget a pending case
+    Drop(DropArgs),
+    /// Run a case file once and print what happens, for another process of this program
+    #[command(hide = true)]
+    Again(AgainArgs),
     /// List scenarios, contracts, mutants and invariants
     List(ListArgs),
     /// See that contracts are valid, a canary is caught, and runs repeat
@@ -126,6 +137,15 @@ pub struct ExploreArgs {
     /// A shard without a seed is no error
     #[arg(long)]
     pub allow_empty: bool,
+    /// Tell failures as they were found
+    #[arg(long)]
+    pub no_shrink: bool,
+    /// The longest that shrinking one failure may take
+    #[arg(long, default_value = "30s", value_parser = humantime::parse_duration, value_name = "TIME")]
+    pub shrink_time: Duration,
+    /// The folder of committed cases, which run first [default: cases/ beside the scenarios]
+    #[arg(long, value_name = "DIR")]
+    pub cases: Option<PathBuf>,
     /// Where the files of failures are written
     #[arg(long, default_value = "target/in-doubt", value_name = "DIR")]
     pub artifacts: PathBuf,
@@ -137,9 +157,12 @@ pub struct ExploreArgs {
 /// Arguments of `replay`.
 #[derive(Debug, clap::Args)]
 pub struct ReplayArgs {
-    /// The case, as a report names it: scenario/contract@seed
-    #[arg(value_name = "CASE")]
+    /// The case, as a report names it (scenario/contract@seed), or a case file
+    #[arg(value_name = "CASE|FILE")]
     pub case: String,
+    /// Where cases are kept
+    #[command(flatten)]
+    pub folders: Folders,
     /// Run the workflow with one known mistake
     #[arg(long, value_name = "NAME")]
     pub mutant: Option<String>,
@@ -149,7 +172,7 @@ pub struct ReplayArgs {
     /// Limit of steps
     #[arg(long, default_value = "20000", value_name = "N")]
     pub steps_max: NonZeroU32,
-    /// Tell the run with all faults that the seed drew, needed or not
+    /// Tell the run as it was drawn or written down, without trying what it needs
     #[arg(long)]
     pub all_faults: bool,
     /// What if: leave this fault out
@@ -164,6 +187,108 @@ pub struct ReplayArgs {
     /// Print every event too
     #[arg(long, short)]
     pub verbose: bool,
+}
+
+/// Arguments of `shrink`.
+#[derive(Debug, clap::Args)]
+pub struct ShrinkArgs {
+    /// The case, as a report names it (scenario/contract@seed), or a case file
+    #[arg(value_name = "CASE|FILE")]
+    pub case: String,
+    /// Where cases are kept
+    #[command(flatten)]
+    pub folders: Folders,
+    /// Run the workflow with one known mistake
+    #[arg(long, value_name = "NAME")]
+    pub mutant: Option<String>,
+    /// Only these kinds of faults, as they were explored with
+    #[arg(long, value_name = "KINDS")]
+    pub faults: Option<String>,
+    /// Limit of steps
+    #[arg(long, default_value = "20000", value_name = "N")]
+    pub steps_max: NonZeroU32,
+    /// End it after this time [default: after 1,000 runs]
+    #[arg(long, value_parser = humantime::parse_duration)]
+    pub time: Option<Duration>,
+}
+
+/// Arguments of `show`.
+#[derive(Debug, clap::Args)]
+pub struct ShowArgs {
+    /// A case, a case file, or the folder of a run: target/in-doubt/latest
+    #[arg(value_name = "CASE|FILE|FOLDER")]
+    pub what: String,
+    /// Where cases are kept
+    #[command(flatten)]
+    pub folders: Folders,
+    /// The run with this known mistake
+    #[arg(long, value_name = "NAME")]
+    pub mutant: Option<String>,
+    /// Every event
+    #[arg(long, conflicts_with = "ledger")]
+    pub history: bool,
+    /// Every effect at the destination
+    #[arg(long)]
+    pub ledger: bool,
+    /// One event in full
+    #[arg(long, value_name = "N", conflicts_with_all = ["history", "ledger"])]
+    pub step: Option<NonZeroU32>,
+}
+
+/// Arguments of `keep`.
+#[derive(Debug, clap::Args)]
+pub struct KeepArgs {
+    /// A pending case by its name, its file or its seed; another seed is run and shrunk first
+    #[arg(value_name = "CASE|FILE")]
+    pub case: String,
+    /// Where cases are kept
+    #[command(flatten)]
+    pub folders: Folders,
+    /// The known mistake that it was found with
+    #[arg(long, value_name = "NAME")]
+    pub mutant: Option<String>,
+    /// The name of the committed file
+    #[arg(long = "as", value_name = "NAME")]
+    pub name: Option<String>,
+    /// It is known and open, and this is where: `explore` fails once it holds
+    #[arg(long, value_name = "TEXT")]
+    pub issue: Option<String>,
+}
+
+/// Arguments of `drop`.
+#[derive(Debug, clap::Args)]
+pub struct DropArgs {
+    /// A pending case by its name, its file or its seed
+    #[arg(value_name = "CASE|FILE")]
+    pub case: String,
+    /// Where cases are kept
+    #[command(flatten)]
+    pub folders: Folders,
+    /// The known mistake that it was found with
+    #[arg(long, value_name = "NAME")]
+    pub mutant: Option<String>,
+}
+
+/// Arguments of `again`.
+#[derive(Debug, clap::Args)]
+pub struct AgainArgs {
+    /// The case file
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Limit of steps
+    #[arg(long, default_value = "20000", value_name = "N")]
+    pub steps_max: NonZeroU32,
+}
+
+/// Where cases are kept.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Folders {
+    /// The folder of committed cases [default: cases/ beside the scenarios]
+    #[arg(long, value_name = "DIR")]
+    pub cases: Option<PathBuf>,
+    /// Where the files of failures are, and cases that are not committed
+    #[arg(long, default_value = "target/in-doubt", value_name = "DIR")]
+    pub artifacts: PathBuf,
 }
 
 /// Arguments of `list`.

@@ -1,6 +1,6 @@
 //! The files of a failure: `target/in-doubt/runs/<time>/<case>/`, and `latest` that points to the newest run.
 
-use crate::report::{ToldFailure, json};
+use crate::report::{ToldFailure, json, ledger};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -38,7 +38,12 @@ impl Folder {
         fs::create_dir_all(&folder)?;
         let lines = |lines: Vec<String>| lines.join("\n") + "\n";
         fs::write(folder.join("story.txt"), lines(told.story()))?;
+        let ran = &told.answer.ran.run;
+        let words = ran.history.events().iter().map(ToString::to_string).collect();
         fs::write(folder.join("history.jsonl"), lines(json::history(told.answer, None)))?;
+        fs::write(folder.join("history.txt"), lines(words))?;
+        fs::write(folder.join("ledger.jsonl"), lines(ledger::json(ran)))?;
+        fs::write(folder.join("ledger.txt"), lines(ledger::text(ran)))?;
         fs::write(folder.join("report.json"), json::failure(told, seeds_run) + "\n")?;
         let latest = self.root.join("latest").join(&name);
         let shown = if latest.is_dir() { latest } else { folder };

@@ -2,15 +2,19 @@
 
 use super::args::{ExploreArgs, Format};
 use super::artifacts::Folder;
-use super::{CliError, Context, VERSION, choose, exit, github};
+use super::failures::{self, Handling, Told, on_trial};
+use super::pending::Pending;
+use super::subject::Shelf;
+use super::{CliError, Context, VERSION, cases, choose, exit, github};
 use crate::explore::{Exploration, Failure, Notice, Request, explore};
 use crate::progress::Progress;
-use crate::replay::{Answer, Difference, Question, Written, replay};
+use crate::replay::{Answer, Question, replay_on};
 use crate::report::text::{self, Tone};
-use crate::report::{Explored, ToldFailure, json};
+use crate::report::{Explored, json};
 use crate::resources::{cpu_seconds, now, peak_rss_bytes};
 use crate::seeds::{NOTATION, Seeds};
-use crate::watch::{LIMIT, apart};
+use crate::shrink::Budget;
+use crate::watch::LIMIT;
 use destinations::Contract;
 use std::num::NonZeroUsize;
 use std::process::Command;
@@ -20,26 +24,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Threads that are of any use: each holds a run, and a run uses one core.
 const JOBS_MAX: usize = 256;
 
-static INTERRUPTED: AtomicBool = AtomicBool::new(false);
-
-/// A failure's example, run again.
-struct Told {
-    index: usize,
-    answer: Answer,
-    contract: Arc<Contract>,
-    artifacts: Option<String>,
-}
-
-impl Told {
-    fn of<'a>(&'a self, done: &'a Exploration) -> ToldFailure<'a> {
-        ToldFailure {
-            failure: &done.failures[self.index],
-            answer: &self.answer,
-            contract: &self.contract,
-            artifacts: self.artifacts.as_deref(),
-        }
-    }
-}
+pub(super) static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 pub(super) fn run(cx: &mut Context<'_>, args: &ExploreArgs) -> Result<u8, CliError> {
     let request = request(cx, args)?;
@@ -57,8 +42,11 @@ pub(super) fn run(cx: &mut Context<'_>, args: &ExploreArgs) -> Result<u8, CliErr
         request.jobs
     );
     cx.note(&cx.err_style.status(Tone::Plain, "in-doubt", &header));
-    let mut done = explore_shown(cx, args, &request);
-    let (told, mut codes) = tell_failures(cx, &request, &mut done);
+    let mut codes = cases::run(cx, args, &request)?;
+    let handling = handling(cx, args, short);
+    let mut done = explore_shown(cx, args, &request, &handling);
+    let (told, more) = failures::tell_all(cx, &request, &handling, &mut done);
+    codes.extend(more);
     let told = write_files(cx, args, &done, told);
     codes.push(code_of(&done));
     let is_whole = args.scenarios.is_empty() && request.mutant.is_none() && request.kinds.is_none();
@@ -133,7 +121,7 @@ fn head() -> Result<String, String> {
 }
 
 /// The first Ctrl-C ends the exploration with a report; the second ends the program.
-fn listen_for_interrupt() {
+pub(super) fn listen_for_interrupt() {
     let handler = || {
         if INTERRUPTED.swap(true, Ordering::Relaxed) {
             std::process::exit(exit::UNDECIDED.into());
@@ -143,7 +131,12 @@ fn listen_for_interrupt() {
     let _ = ctrlc::set_handler(handler);
 }
 
-fn explore_shown(cx: &mut Context<'_>, args: &ExploreArgs, request: &Request) -> Exploration {
+fn explore_shown(
+    cx: &mut Context<'_>,
+    args: &ExploreArgs,
+    request: &Request,
+    handling: &Handling,
+) -> Exploration {
     let style = cx.err_style;
     let mut progress = Progress::new(args.show_progress, cx.err_is_terminal, style, request.total());
     let started = now();
@@ -158,7 +151,7 @@ fn explore_shown(cx: &mut Context<'_>, args: &ExploreArgs, request: &Request) ->
                 );
             }
             Notice::Done { done, failures, scenario } => progress.done(err, done, failures, scenario),
-            Notice::Found(failure) => progress.say(err, &found(style, failure)),
+            Notice::Found(failure) => progress.say(err, &found(style, failure, handling)),
             Notice::Hung(case) => {
                 let rest = format!("{case}  has run for 60 s of wall clock; it is given up");
                 progress.say(err, &style.status(Tone::Bad, "HANGS", &rest));
@@ -168,54 +161,15 @@ fn explore_shown(cx: &mut Context<'_>, args: &ExploreArgs, request: &Request) ->
     done
 }
 
-fn found(style: text::Style, failure: &Failure) -> String {
+/// Writes a failure down at once, and says that it was found.
+fn found(style: text::Style, failure: &Failure, handling: &Handling) -> String {
     let Failure { example, invariant, .. } = failure;
-    let rest = format!("{example}  {} {}  (told at the end)", invariant.id, invariant.name);
+    let told = match handling.found(failure) {
+        Ok(_) => "told at the end".to_owned(),
+        Err(error) => format!("{} cannot be written: {error}", handling.pending.0.display()),
+    };
+    let rest = format!("{example}  {} {}  ({told})", invariant.id, invariant.name);
     style.status(Tone::Bad, "VIOLATED", &rest)
-}
-
-/// Runs each failure's example again, twice, with the faults that it needs; and codes for what went wrong.
-fn tell_failures(cx: &mut Context<'_>, request: &Request, done: &mut Exploration) -> (Vec<Told>, Vec<u8>) {
-    let (mut told, mut codes) = (vec![], vec![]);
-    for (index, failure) in done.failures.clone().into_iter().enumerate() {
-        match tell(cx, request, &failure) {
-            Ok((answer, contract)) => {
-                let other = answer.fingerprint().map_or("it holds", |fingerprint| &fingerprint.0);
-                let difference = match answer.fingerprint() == Some(&failure.fingerprint) {
-                    true => answer.difference.clone(),
-                    false => Some(Difference { step: 0, a: failure.fingerprint.0, b: other.to_owned() }),
-                };
-                done.compared(&failure.example.case, difference);
-                told.push(Told { index, answer, contract, artifacts: None });
-            }
-            Err(error) => {
-                cx.note(&cx.err_style.line(&error.lines().join("\n")));
-                codes.push(error.code);
-            }
-        }
-    }
-    // With a known mistake, what its own invariant found comes first.
-    let is_named = |one: &Told| {
-        let id = done.failures[one.index].invariant.id;
-        request.chosen.iter().any(|chosen| chosen.killed_by == Some(id))
-    };
-    told.sort_by_key(|one| !is_named(one));
-    (told, codes)
-}
-
-fn tell(cx: &Context<'_>, request: &Request, failure: &Failure) -> Result<(Answer, Arc<Contract>), CliError> {
-    let case = failure.example.case.clone();
-    let (index, contract) = choose::case(&cx.catalogue, &case, request.mutant.as_deref())?;
-    let question = Question {
-        mutant: request.mutant.clone(),
-        written: (!failure.by_seed)
-            .then(|| Written { recipe: failure.example.clone(), path: failure.example.to_string() }),
-        kinds: request.kinds.clone(),
-        steps_max: request.steps_max,
-        ..Question::about(case)
-    };
-    let answer = ask(cx, index, &contract, question)?;
-    Ok((answer, contract))
 }
 
 /// Replays on a thread of its own, which is given up when a run never ends.
@@ -225,17 +179,16 @@ pub(super) fn ask(
     contract: &Arc<Contract>,
     question: Question,
 ) -> Result<Answer, CliError> {
-    let (catalogue, pipeline, contract) = (Arc::clone(&cx.catalogue), cx.pipeline, Arc::clone(contract));
-    let answer =
-        apart(move |watch| replay(pipeline, &*catalogue.scenarios[index], &contract, &question, watch));
-    let no_help = |code, message| CliError { code, message, help: vec![] };
-    match answer {
-        Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(error @ crate::replay::ReplayError::NoFault { .. })) => {
-            Err(CliError::usage(error.to_string(), "the story numbers the faults from 1"))
-        }
-        Ok(Err(error)) => Err(no_help(exit::HARNESS, error.to_string())),
-        Err(hung) => Err(no_help(exit::UNDECIDED, hung.to_string())),
+    on_trial(cx, index, contract, &question, |trial, question| replay_on(trial, question, Budget::RUNS))
+}
+
+/// What becomes of each failure.
+fn handling(cx: &Context<'_>, args: &ExploreArgs, commit: Option<&str>) -> Handling {
+    let shelf = Shelf::at(&cx.catalogue, args.cases.as_deref(), &args.artifacts);
+    Handling {
+        shrink: (!args.no_shrink).then_some(args.shrink_time),
+        pending: Pending(shelf.pending),
+        commit: commit.map(str::to_owned),
     }
 }
 

@@ -2,6 +2,9 @@
 
 use super::args::When;
 use super::{CliError, exit};
+use crate::confirm::{Again, Testimony, hear};
+use std::path::Path;
+use std::process::Command;
 
 /// What the environment says.
 #[derive(Clone, Debug, Default)]
@@ -12,6 +15,14 @@ pub(super) struct Place {
     pub(super) force_color: bool,
     /// The variables that cancel the flags of `cargo sim`, where they are set.
     pub(super) rustflags: Vec<(&'static str, String)>,
+    /// Runs a case file in a fresh process.
+    pub(super) again: Option<Again>,
+}
+
+/// Runs a case file in a fresh process of this very program.
+pub(super) fn own_process(file: &Path, steps_max: u32) -> Result<Testimony, String> {
+    let program = std::env::current_exe().map_err(|error| format!("where it is, is not known: {error}"))?;
+    hear(Command::new(program).arg("again").arg(file).args(["--steps-max", &steps_max.to_string()]))
 }
 
 #[expect(clippy::disallowed_methods, reason = "configuration is read here, at the edge")]
@@ -36,6 +47,7 @@ impl Place {
             no_color: set("NO_COLOR").is_some(),
             force_color: set("CLICOLOR_FORCE").is_some_and(|value| value != "0"),
             rustflags: flags.into_iter().filter_map(|name| Some((name, variable(name)?))).collect(),
+            again: None,
         }
     }
 

@@ -1,9 +1,9 @@
 //! `replay`: one run, told in full.
 
 use super::args::{Format, ReplayArgs};
+use super::subject::{self, Shelf, Subject};
 use super::{CliError, Context, choose, exit};
 use crate::history::Step;
-use crate::plan::Case;
 use crate::replay::{Answer, Question};
 use crate::report::json;
 use crate::report::text::{Style, Tone, count, differ, reduction};
@@ -12,20 +12,21 @@ use crate::verdict::Verdict;
 use destinations::Contract;
 
 pub(super) fn run(cx: &mut Context<'_>, args: &ReplayArgs) -> Result<u8, CliError> {
-    let case: Case = args.case.parse().map_err(|error: crate::plan::CaseError| {
-        CliError::usage(error.to_string(), "`cargo sim list` shows scenarios and contracts; any seed will do")
-    })?;
-    let (index, contract) = choose::case(&cx.catalogue, &case, args.mutant.as_deref())?;
+    let shelf = Shelf::of(&cx.catalogue, &args.folders);
+    let subject = subject::find(&cx.catalogue, &shelf, &args.case)?;
+    if let (Some(kinds), Subject::File(_)) = (&args.faults, &subject) {
+        let help = format!("leave `--faults {kinds}` out: a case file names its faults itself");
+        return Err(CliError::usage("--faults is for what a seed draws", help));
+    }
     let question = Question {
-        case,
-        mutant: args.mutant.clone(),
-        written: None,
         kinds: choose::kinds(args.faults.as_deref())?,
         steps_max: args.steps_max.get(),
         all_faults: args.all_faults,
         without: args.without_fault.map(|n| n.get()),
         once: args.once,
+        ..subject.question(args.mutant.as_deref())?
     };
+    let (index, contract) = choose::case(&cx.catalogue, &question.case, question.mutant.as_deref())?;
     let answer = super::explore::ask(cx, index, &contract, question)?;
     let code = code_of(&answer);
     let until = args.until_step.map(|n| n.get());
@@ -51,7 +52,7 @@ pub(super) fn run(cx: &mut Context<'_>, args: &ReplayArgs) -> Result<u8, CliErro
     Ok(code)
 }
 
-fn code_of(answer: &Answer) -> u8 {
+pub(super) fn code_of(answer: &Answer) -> u8 {
     let of_verdict = match &answer.ran.judgement.verdict {
         Verdict::Held => exit::HELD,
         Verdict::Violated(_) => exit::VIOLATED,
@@ -77,7 +78,7 @@ pub(super) fn told(style: Style, answer: &Answer, contract: &Contract, until: Op
         (Verdict::Held | Verdict::Violated(_), _) => style.status(Tone::Good, "HELD", &case.to_string()),
     }];
     if answer.told.is_some() {
-        lines.push(style.line(&reduction(answer)));
+        lines.extend(reduction(answer).iter().map(|line| style.line(line)));
     }
     let events = answer.ran.run.history.events().len() as u64;
     let twice = match (answer.question.once, &answer.difference) {

@@ -4,6 +4,8 @@ use clap::CommandFactory as _;
 use serde_json::Value;
 use std::path::Path;
 
+mod kept;
+
 /// What a command did.
 struct Did {
     code: u8,

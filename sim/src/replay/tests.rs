@@ -1,5 +1,6 @@
 use super::*;
 use crate::fixture::{MUTANT, Toy, pipeline};
+use crate::plan::Plan;
 use crate::run::Run;
 
 fn ask(seed: u64, change: impl FnOnce(&mut Question)) -> Result<Answer, ReplayError> {
@@ -21,7 +22,7 @@ fn with_mutant(question: &mut Question) {
 #[test]
 fn a_tape_is_reduced_to_what_the_failure_needs() {
     let answer = ask(0, with_mutant).unwrap();
-    assert_eq!((answer.drawn, answer.faults.len()), (3, 2));
+    assert_eq!((answer.before.faults, answer.faults.len()), (3, 2));
     assert!(answer.faults.iter().all(|fault| fault.need == Need::Holds && fault.fired));
     assert_eq!(answer.violation().map(|violation| violation.invariant.id), Some("V7"));
     assert_eq!(answer.also().iter().map(|id| id.id).collect::<Vec<_>>(), ["V1"]);

@@ -4,6 +4,7 @@ use super::{Explored, Never, ToldFailure};
 use crate::explore::ScenarioTally;
 use crate::fault::{KINDS, Place, What};
 use crate::replay::{Answer, Difference};
+use crate::shrink::{Ended, Size};
 use crate::verdict::Verdict;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -65,7 +66,39 @@ struct FailureLine<'a> {
     story: Vec<String>,
     replay: String,
     artifacts: Option<&'a str>,
+    file: Option<&'a str>,
+    shrunk: ShrunkLine,
     history_hash: String,
+}
+
+/// Before and after.
+#[derive(Serialize)]
+struct ShrunkLine {
+    faults: [usize; 2],
+    operations: [usize; 2],
+    deliveries: [usize; 2],
+    runs: u32,
+    seconds: Option<f64>,
+    ended: &'static str,
+}
+
+impl ShrunkLine {
+    fn of(answer: &Answer, seconds: Option<f64>) -> Self {
+        let (before, after) = (answer.before, Size::of(&answer.ran.run.plan));
+        ShrunkLine {
+            faults: [before.faults, after.faults],
+            operations: [before.operations, after.operations],
+            deliveries: [before.deliveries, after.deliveries],
+            runs: answer.tries,
+            seconds,
+            ended: match answer.ended {
+                Ended::Smallest => "smallest",
+                Ended::Runs => "runs",
+                Ended::Cut => "cut",
+                Ended::Nothing => "not-tried",
+            },
+        }
+    }
 }
 
 /// A `failure` line.
@@ -91,11 +124,13 @@ pub fn failure(told: &ToldFailure<'_>, seeds_run: u64) -> String {
         seeds_failing: failure.seeds_failing,
         seeds_run,
         faults: fault_lines(answer),
-        faults_drawn: answer.drawn,
+        faults_drawn: answer.before.faults,
         operations: answer.ran.run.plan.workload.requests.len(),
         story: told.story(),
         replay: answer.question.to_string(),
         artifacts: told.artifacts,
+        file: told.file.as_deref(),
+        shrunk: ShrunkLine::of(answer, told.seconds),
         history_hash: hash(answer.ran.run.history.hash()),
     })
 }
@@ -334,7 +369,7 @@ pub fn verdict(answer: &Answer, exit: u8) -> String {
         fingerprint: answer.fingerprint().map(|fingerprint| fingerprint.0.as_str()),
         violations: each.collect(),
         faults: fault_lines(answer),
-        faults_drawn: answer.drawn,
+        faults_drawn: answer.before.faults,
         replay: answer.question.to_string(),
         history_hash: hash(answer.ran.run.history.hash()),
         events: answer.ran.run.history.events().len(),

@@ -5,7 +5,9 @@ use crate::explore::{Failure, ScenarioTally};
 use crate::fault::KINDS;
 use crate::plan::Case;
 use crate::replay::{Answer, Difference};
+use crate::shrink::{Ended, Size};
 use crate::story::{to_ascii, wrap};
+use std::path::Path;
 
 /// Columns of a report; a story is narrower.
 const REPORT_WIDTH: usize = 100;
@@ -110,29 +112,50 @@ pub fn failure(style: Style, told: &ToldFailure<'_>, seeds_run: u64) -> Vec<Stri
         grouped(*seeds_failing),
         count(seeds_run, "seed"),
     );
-    let mut lines =
-        vec![style.status(Tone::Bad, "VIOLATED", &head), style.line(&reduction(answer)), String::new()];
+    let mut lines = vec![style.status(Tone::Bad, "VIOLATED", &head)];
+    let seconds = told.seconds.filter(|_| answer.tries > 0);
+    let seconds = seconds.map_or(String::new(), |seconds| format!(", {seconds:.1} s"));
+    let mut reduced = reduction(answer);
+    reduced.last_mut().expect("two lines").push_str(&seconds);
+    lines.extend(reduced.iter().map(|line| style.line(line)));
+    lines.push(String::new());
     lines.extend(told.story().iter().map(|line| style.story_line(line)));
     if let Some(folder) = told.artifacts {
         lines.push(style.line(&format!("  look    {folder}")));
     }
+    if let Some(name) = told.file.as_deref().and_then(|file| Path::new(file).file_stem()) {
+        lines.push(style.line(&format!("  commit  cargo sim keep {}", name.display())));
+    }
     lines
 }
 
-/// The fingerprint, and how the tape was reduced.
-pub fn reduction(answer: &Answer) -> String {
+/// The fingerprint, and how the plan was shrunk.
+pub fn reduction(answer: &Answer) -> Vec<String> {
     let name = answer.fingerprint().map_or("no failure", |fingerprint| fingerprint.0.as_str());
-    let (drawn, told) = (answer.drawn as u64, answer.faults.len() as u64);
-    let mut line = format!("{:13}{name}", "");
-    if drawn == told {
-        line += &format!(", {}", count(told, "fault"));
-    } else {
-        line += &format!(", reduced {drawn} → {}", count(told, "fault"));
+    let after = Size::of(&answer.ran.run.plan);
+    let before = answer.before;
+    let mut parts = vec![];
+    let mut say = |before: usize, after: usize, one: &str, many: &str| {
+        let word = if after == 1 { one } else { many };
+        let from = if before == after { String::new() } else { format!("{before} → ") };
+        parts.push(format!("{from}{after} {word}"));
+    };
+    say(before.faults, after.faults, "fault", "faults");
+    say(before.operations, after.operations, "operation", "operations");
+    if before.deliveries != before.operations || after.deliveries != after.operations {
+        say(before.deliveries, after.deliveries, "delivery", "deliveries");
     }
-    if answer.tries > 0 {
-        line += &format!(" in {}", count(u64::from(answer.tries), "run"));
-    }
-    line
+    let ended = match answer.ended {
+        Ended::Nothing | Ended::Smallest => "",
+        Ended::Runs => ", more runs might make it smaller",
+        Ended::Cut => ", more time might make it smaller",
+    };
+    let word = if before == after { "" } else { "shrunk " };
+    let runs = match answer.tries {
+        0 => String::new(),
+        tries => format!(", {}", count(u64::from(tries), "run")),
+    };
+    vec![format!("{:13}{name}", ""), format!("{:13}{word}{}{runs}{ended}", "", parts.join(", "))]
 }
 
 /// Two runs of one case that differ.

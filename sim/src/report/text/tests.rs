@@ -63,7 +63,9 @@ fn reported(
             Question { mutant: mutant.map(str::to_owned), ..Question::about(one.example.case.clone()) };
         let answer = replay(pipeline(), &**scenario, &contract, &question, &Watch::default()).unwrap();
         let artifacts = Some("target/in-doubt/latest/x");
-        let told = ToldFailure { failure: one, answer: &answer, contract: &contract, artifacts };
+        let (file, seconds) = (Some("target/in-doubt/pending/one.toml".into()), Some(9.84));
+        let told =
+            ToldFailure { failure: one, answer: &answer, contract: &contract, artifacts, file, seconds };
         lines.extend(failure(PLAIN, &told, done.runs));
         json_lines.push(json::failure(&told, done.runs));
     }
