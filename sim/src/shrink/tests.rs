@@ -27,6 +27,7 @@ fn bare(_: &dyn Scenario, plan: &Plan, _: &Options) -> Run {
         made_for: vec![],
         beliefs: vec![],
         visits: vec![],
+        further: vec![],
         end: End::Finished { settled: true },
         elapsed: Nanos(0),
         messages: 0,
