@@ -11,6 +11,7 @@
 //! - [`seed`]: a seed and the named streams that every decision is drawn from.
 //! - [`fault`]: what can go wrong and where, on a tape addressed by meaning.
 //! - [`terms`], [`menu`]: which faults a workflow must survive, and which can strike at a place.
+//! - [`swarm`]: the random faults of a seed.
 //! - [`plan`]: the workload and the tape of one run, before anything runs.
 //! - [`scenario`]: what a scenario must bring.
 //! - `world`, `field`, `wire`, `deskhost`, `outside`: the simulated nodes and all that can go wrong between
@@ -26,6 +27,7 @@ pub mod belief;
 pub mod bench;
 pub mod catalogue;
 pub mod cli;
+pub mod coverage;
 #[cfg(madsim)]
 mod deskhost;
 pub mod disk;
@@ -36,6 +38,7 @@ pub mod fault;
 mod field;
 #[cfg(test)]
 mod fixture;
+pub mod guided;
 pub mod history;
 pub mod invariants;
 #[cfg(madsim)]
@@ -43,6 +46,7 @@ mod io;
 pub mod menu;
 #[cfg(madsim)]
 mod outside;
+pub mod pct;
 pub mod pipeline;
 pub mod plan;
 pub mod progress;
@@ -54,6 +58,7 @@ pub mod scenario;
 pub mod seed;
 pub mod seeds;
 pub mod story;
+pub mod swarm;
 pub mod terms;
 pub mod verdict;
 pub mod vfs;

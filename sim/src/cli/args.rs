@@ -42,7 +42,7 @@ const EXITS: &str = "Exit codes:
    4  nothing ran
    5  not deterministic: one seed, two histories
    6  the canary was not caught
-   7  a goal was never reached or a fault never struck, with --strict
+   7  with --strict: a goal was never reached, or a fault never struck where it can
   70  the harness failed, or this build cannot simulate";
 
 const SEEDS_HELP: &str = "Seeds:
@@ -120,7 +120,8 @@ pub struct ExploreArgs {
     /// Run every seed, however many failures there are
     #[arg(long)]
     pub keep_going: bool,
-    /// Exit with 7 when a goal was never reached or a fault never struck
+    /// Exit with 7 when a goal was never reached, an invariant never evaluated, or a fault never struck where
+    /// it can
     #[arg(long)]
     pub strict: bool,
     /// A shard without a seed is no error

@@ -9,7 +9,7 @@ use crate::replay::{Answer, Difference, Question, Written, replay};
 use crate::report::text::{self, Tone};
 use crate::report::{Explored, ToldFailure, json};
 use crate::resources::{cpu_seconds, now, peak_rss_bytes};
-use crate::seeds::{NOTATION, Seeds};
+use crate::seeds::{NOTATION, Seeds, Shard};
 use crate::watch::{LIMIT, apart};
 use destinations::Contract;
 use std::num::NonZeroUsize;
@@ -61,7 +61,8 @@ pub(super) fn run(cx: &mut Context<'_>, args: &ExploreArgs) -> Result<u8, CliErr
     let (told, mut codes) = tell_failures(cx, &request, &mut done);
     let told = write_files(cx, args, &done, told);
     codes.push(code_of(&done));
-    let is_whole = args.scenarios.is_empty() && request.mutant.is_none() && request.kinds.is_none();
+    let everything = args.scenarios.is_empty() && request.mutant.is_none() && request.kinds.is_none();
+    let is_whole = everything && request.shard == Shard::ALL;
     let mut explored = Explored {
         request: &request,
         done: &done,
@@ -73,7 +74,7 @@ pub(super) fn run(cx: &mut Context<'_>, args: &ExploreArgs) -> Result<u8, CliErr
         tells_never: request.mutant.is_none(),
         is_whole,
     };
-    if args.strict && (!explored.never().is_empty() || done.drifted().iter().any(|count| *count > 0)) {
+    if args.strict && !explored.never().is_empty() {
         codes.push(exit::GAP);
     }
     explored.exit = exit::worst(&codes);
@@ -281,6 +282,11 @@ fn report(cx: &mut Context<'_>, told: &[Told], explored: &Explored<'_>) {
         }
         for never in explored.never() {
             cx.print(&json::never(&never));
+        }
+        if explored.is_whole {
+            for excluded in &done.coverage.excluded {
+                cx.print(&json::excluded(excluded));
+            }
         }
         cx.print(&json::summary(explored));
         return;
