@@ -11,6 +11,8 @@ use sim::scenario::{
     Story,
 };
 use sim::seed::Seed;
+use sim::swarm;
+use sim::terms::Terms;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use workflow::store::{Connections, open_file};
@@ -23,6 +25,11 @@ pub const EVERY: &[&str] =
 /// How long an abandoned request may still take effect where the contract says nothing: attested for this
 /// workflow, and kept by every plan.
 pub const ATTESTED_LATE_COMMIT: Duration = Duration::from_secs(90);
+
+/// What this workflow and its judge take for granted.
+pub fn assumptions() -> Assumptions {
+    Assumptions { assumed_late_commit: Some(ATTESTED_LATE_COMMIT), ..Assumptions::default() }
+}
 
 /// What a scenario draws from: the seed and the contract.
 pub struct Draw<'a> {
@@ -76,7 +83,7 @@ impl Scenario for Access {
     }
 
     fn assumptions(&self, _: &Contract) -> Assumptions {
-        Assumptions { assumed_late_commit: Some(ATTESTED_LATE_COMMIT), ..Assumptions::default() }
+        assumptions()
     }
 
     fn workload(&self, contract: &Contract, seed: Seed) -> Workload {
@@ -86,8 +93,9 @@ impl Scenario for Access {
     fn faults(&self, contract: &Contract, workload: &Workload, seed: Seed) -> DrawnFaults {
         let draw = self.draw(contract, seed);
         let own = (self.faults)(&draw);
-        let mut more = if draw.stormy { crate::storm::faults(contract, workload, seed) } else { vec![] };
-        crate::storm::survivable(&own, &mut more);
+        let assumptions = self.assumptions(contract);
+        let terms = Terms { contract, assumptions: &assumptions };
+        let more = if draw.stormy { swarm::faults(&terms, workload, &own, seed) } else { vec![] };
         DrawnFaults { own, more }
     }
 

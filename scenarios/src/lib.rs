@@ -1,8 +1,8 @@
 //! The catalogue: the access-request workflow under every story that it must survive.
 //!
-//! [`access`] binds the real workflow to the harness, [`stories`] has one file a story, [`storm`] adds faults
-//! beyond a story's own, [`redelivery`] and [`people`] say what sources and people send when they err,
-//! [`belief`] reads what the workflow believes, [`goals`] says what some seed must reach.
+//! [`access`] binds the real workflow to the harness, [`stories`] has one file a story, [`redelivery`] and
+//! [`people`] say what sources and people send when they err, [`belief`] reads what the workflow believes,
+//! [`goals`] says what some seed must reach.
 #![forbid(unsafe_code)]
 
 pub mod access;
@@ -14,7 +14,6 @@ pub mod people;
 pub mod places;
 pub mod redelivery;
 pub mod stories;
-pub mod storm;
 
 use sim::catalogue::{Bench, Catalogue};
 use sim::scenario::Scenario;

@@ -9,12 +9,14 @@ pub use pool::{Came, Outcome};
 pub use tally::{Exploration, Failure, ScenarioTally};
 
 use crate::catalogue::Catalogue;
+use crate::coverage::Coverage;
 use crate::pipeline::Pipeline;
 use crate::plan::Case;
 use crate::resources::now;
 use crate::seeds::{Seeds, Shard};
+use crate::terms::Terms;
 use crate::watch::LOOK;
-use destinations::Contract;
+use destinations::{Assumptions, Contract};
 use pool::Job;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -146,13 +148,14 @@ impl<'a> Search<'a> {
         };
         let scenarios =
             request.chosen.iter().map(|chosen| ScenarioTally::new(chosen.name, goals(chosen))).collect();
+        let done = Exploration::new(scenarios, coverage(catalogue, &request));
         Search {
             catalogue: Arc::clone(catalogue),
             pipeline,
             request: Arc::new(request),
             interrupted,
             tell,
-            done: Exploration::new(scenarios),
+            done,
             started: now(),
         }
     }
@@ -205,6 +208,18 @@ impl<'a> Search<'a> {
         named.peek().is_none()
             || named.any(|id| self.done.failures.iter().any(|failure| failure.invariant.id == id))
     }
+}
+
+/// What must be struck under the contracts that were chosen.
+fn coverage(catalogue: &Catalogue, request: &Request) -> Coverage {
+    let all: Vec<(&Contract, Assumptions)> = request
+        .chosen
+        .iter()
+        .flat_map(|one| one.contracts.iter().map(|contract| (one.scenario, &**contract)))
+        .map(|(scenario, contract)| (contract, catalogue.scenarios[scenario].assumptions(contract)))
+        .collect();
+    let terms = all.iter().map(|(contract, assumptions)| Terms { contract, assumptions });
+    Coverage::of(terms, request.kinds.as_deref())
 }
 
 /// The results of a stage so far, and those that wait for an earlier plan.

@@ -2,15 +2,18 @@
 
 use crate::belief::{Basis, Belief, BelievedAttempt, BelievedDelivery, BelievedOperation, Standing, Waiting};
 use crate::catalogue::{Bench, Catalogue};
+use crate::explore::{self, Chosen};
 use crate::fault::{Call, ExchangeName, Fault, FaultTape, Loss, Place, What, When};
 use crate::history::{History, Kind, Nanos, Step};
 use crate::pipeline::Pipeline;
 use crate::plan::{Ask, Case, Delivery, DeskPlan, Expect, Plan, Workload};
+use crate::replay::killed_by;
 use crate::run::{BeliefAt, End, Moment, Options, Run};
 use crate::scenario::{
     Believes, BoxError, BoxFuture, Choice, Decision, DrawnFaults, Goal, Mutant, Node, Scenario, Serves, Story,
 };
 use crate::seed::Seed;
+use crate::seeds::{Seeds, Shard};
 use crate::verdict::{Fingerprint, InvariantId, Judgement, Verdict, Violation};
 use destinations::fake::{Begun, Desk, DeskOptions, Request};
 use destinations::{Assumptions, Contract, Millis};
@@ -102,6 +105,29 @@ pub(crate) fn catalogue() -> Catalogue {
     let full = Bench { variant: "full", scenario: |_| Box::new(Toy("first-delivery")) };
     let scenarios: Vec<Box<dyn Scenario>> = vec![Box::new(Toy("one-ticket")), Box::new(Toy("lost-ack"))];
     Catalogue { scenarios, benches: vec![full], cases: None }
+}
+
+/// A request for all of it.
+pub(crate) fn request(seeds: &str, jobs: usize, mutant: Option<&str>) -> explore::Request {
+    let catalogue = catalogue();
+    let chosen = catalogue.scenarios.iter().enumerate().map(|(scenario, one)| Chosen {
+        scenario,
+        name: one.name(),
+        contracts: one.contracts(),
+        killed_by: killed_by(&**one, mutant),
+    });
+    explore::Request {
+        chosen: chosen.collect(),
+        seeds: Seeds::parse(seeds, &|| Err("no commit".into())).expect("a list of seeds"),
+        shard: Shard::ALL,
+        jobs,
+        mutant: mutant.map(str::to_owned),
+        kinds: None,
+        steps_max: Options::default().steps_max,
+        failures_max: Some(5),
+        time: None,
+        run_max: crate::watch::LIMIT,
+    }
 }
 
 /// A pipeline whose runs follow from the plan alone.

@@ -11,6 +11,7 @@
 //! - [`seed`]: a seed and the named streams that every decision is drawn from.
 //! - [`fault`]: what can go wrong and where, on a tape addressed by meaning.
 //! - [`terms`], [`menu`]: which faults a workflow must survive, and which can strike at a place.
+//! - [`swarm`]: the random faults of a seed.
 //! - [`plan`]: the workload and the tape of one run, before anything runs.
 //! - [`scenario`]: what a scenario must bring.
 //! - `world`, `field`, `wire`, `deskhost`, `outside`: the simulated nodes and all that can go wrong between
@@ -29,6 +30,7 @@ pub mod case;
 pub mod catalogue;
 pub mod cli;
 pub mod confirm;
+pub mod coverage;
 #[cfg(madsim)]
 mod deskhost;
 pub mod disk;
@@ -39,6 +41,7 @@ pub mod fault;
 mod field;
 #[cfg(test)]
 mod fixture;
+pub mod guided;
 pub mod history;
 pub mod invariants;
 #[cfg(madsim)]
@@ -46,6 +49,7 @@ mod io;
 pub mod menu;
 #[cfg(madsim)]
 mod outside;
+pub mod pct;
 pub mod pipeline;
 pub mod plan;
 pub mod progress;
@@ -58,6 +62,7 @@ pub mod seed;
 pub mod seeds;
 pub mod shrink;
 pub mod story;
+pub mod swarm;
 pub mod terms;
 pub mod verdict;
 pub mod vfs;

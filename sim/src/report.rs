@@ -55,8 +55,26 @@ pub struct Explored<'a> {
     pub is_whole: bool,
 }
 
+/// What kind of thing had to happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Due {
+    /// A scenario is run.
+    Run,
+    /// A goal of a scenario is reached.
+    Goal,
+    /// An invariant is evaluated.
+    Always,
+    /// A fault of a kind strikes.
+    Fault,
+    /// A fault of a kind strikes at a kind of boundary under contracts of a class.
+    Cell,
+}
+
 /// Something that had to happen in some seed, and did not.
 pub struct Never {
+    /// What kind of thing it is.
+    pub due: Due,
     /// The scenario; none where it is about all of them.
     pub scenario: Option<&'static str>,
     /// What.
@@ -75,6 +93,7 @@ impl Explored<'_> {
         for scenario in self.done.scenarios.iter().filter(|scenario| scenario.runs > 0) {
             let missed = scenario.goals.iter().filter(|(_, count)| *count == 0);
             never.extend(missed.map(|(goal, _)| Never {
+                due: Due::Goal,
                 scenario: Some(scenario.name),
                 goal: (*goal).to_owned(),
                 seeds: scenario.runs,
@@ -82,6 +101,7 @@ impl Explored<'_> {
         }
         let idle = self.done.scenarios.iter().filter(|scenario| scenario.runs == 0);
         never.extend(idle.map(|scenario| Never {
+            due: Due::Run,
             scenario: Some(scenario.name),
             goal: "a run at all".into(),
             seeds: self.done.runs,
@@ -89,12 +109,22 @@ impl Explored<'_> {
         if self.is_whole {
             let invariants = crate::invariants::INVARIANTS.iter().zip(&self.done.evaluated);
             never.extend(invariants.filter(|(_, count)| **count == 0).map(|(id, _)| Never {
+                due: Due::Always,
                 scenario: None,
                 goal: format!("{} {} evaluated", id.id, id.name),
                 seeds: self.done.runs,
             }));
+            never.extend(self.never_struck());
         }
         never
+    }
+
+    /// Kinds of faults that were planned and struck nowhere, and cells that were never filled.
+    fn never_struck(&self) -> impl Iterator<Item = Never> {
+        let (done, seeds) = (self.done, self.done.runs);
+        let never = move |due, goal| Never { due, scenario: None, goal, seeds };
+        let dead = done.dead().into_iter().map(move |kind| never(Due::Fault, format!("{kind} strikes")));
+        dead.chain(done.coverage.missed().map(move |cell| never(Due::Cell, cell.to_string())))
     }
 
     /// Runs a processor second.

@@ -1,11 +1,12 @@
 //! The desk is slower than our patience: the record appears after we gave up.
 
-use crate::access::{Access, Draw, EVERY, once};
+use crate::access::{Access, Draw, EVERY, assumptions, once};
 use crate::goals;
 use crate::places::on_create;
 use sim::fault::{Fault, What};
 use sim::plan::{Expect, Workload};
 use sim::scenario::{Goal, Story};
+use sim::terms::Terms;
 
 /// The desk is slower than our patience: the record appears after we gave up.
 pub const SCENARIO: Access = Access {
@@ -41,6 +42,7 @@ fn plan(draw: &Draw<'_>) -> Workload {
 
 fn faults(draw: &Draw<'_>) -> Vec<Fault> {
     let mut rng = draw.seed.stream("moment of danger");
-    let latest = crate::storm::latest_commit_ms(draw.contract);
+    let terms = Terms { contract: draw.contract, assumptions: &assumptions() };
+    let latest = terms.latest_commit_ms().expect("a late commit is attested where none is documented");
     vec![on_create(1, What::ApplyLate(rng.within(11_000..=latest)))]
 }

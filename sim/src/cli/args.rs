@@ -42,7 +42,7 @@ const EXITS: &str = "Exit codes:
    4  nothing ran
    5  not deterministic: one seed, two histories
    6  the canary was not caught, or a known failure holds
-   7  a goal was never reached, a fault never struck or a case is stale, with --strict
+   7  with --strict: a goal was never reached, a fault never struck where it can, or a case is stale
   70  the harness failed, or this build cannot simulate";
 
 const SEEDS_HELP: &str = "Seeds:
@@ -131,7 +131,8 @@ pub struct ExploreArgs {
     /// Run every seed, however many failures there are
     #[arg(long)]
     pub keep_going: bool,
-    /// Exit with 7 when a goal was never reached or a fault never struck
+    /// Exit with 7 when a goal was never reached, an invariant never evaluated, or a fault never struck where
+    /// it can
     #[arg(long)]
     pub strict: bool,
     /// A shard without a seed is no error

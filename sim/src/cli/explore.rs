@@ -12,7 +12,7 @@ use crate::replay::{Answer, Question, replay_on};
 use crate::report::text::{self, Tone};
 use crate::report::{Explored, json};
 use crate::resources::{cpu_seconds, now, peak_rss_bytes};
-use crate::seeds::{NOTATION, Seeds};
+use crate::seeds::{NOTATION, Seeds, Shard};
 use crate::shrink::Budget;
 use crate::watch::LIMIT;
 use destinations::Contract;
@@ -49,7 +49,8 @@ pub(super) fn run(cx: &mut Context<'_>, args: &ExploreArgs) -> Result<u8, CliErr
     codes.extend(more);
     let told = write_files(cx, args, &done, told);
     codes.push(code_of(&done));
-    let is_whole = args.scenarios.is_empty() && request.mutant.is_none() && request.kinds.is_none();
+    let everything = args.scenarios.is_empty() && request.mutant.is_none() && request.kinds.is_none();
+    let is_whole = everything && request.shard == Shard::ALL;
     let mut explored = Explored {
         request: &request,
         done: &done,
@@ -61,7 +62,7 @@ pub(super) fn run(cx: &mut Context<'_>, args: &ExploreArgs) -> Result<u8, CliErr
         tells_never: request.mutant.is_none(),
         is_whole,
     };
-    if args.strict && (!explored.never().is_empty() || done.drifted().iter().any(|count| *count > 0)) {
+    if args.strict && !explored.never().is_empty() {
         codes.push(exit::GAP);
     }
     explored.exit = exit::worst(&codes);
@@ -234,6 +235,11 @@ fn report(cx: &mut Context<'_>, told: &[Told], explored: &Explored<'_>) {
         }
         for never in explored.never() {
             cx.print(&json::never(&never));
+        }
+        if explored.is_whole {
+            for excluded in &done.coverage.excluded {
+                cx.print(&json::excluded(excluded));
+            }
         }
         cx.print(&json::summary(explored));
         return;

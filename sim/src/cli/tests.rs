@@ -2,6 +2,7 @@ use super::*;
 use crate::fixture::{MUTANT, catalogue, pipeline};
 use clap::CommandFactory as _;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 mod kept;
@@ -102,7 +103,8 @@ fn explore_prints_only_json_on_stdout() {
     assert_eq!((held.code, &summary["exit"]), (exit::HELD, &Value::from(0)));
     assert_eq!((&summary["runs"], &summary["held"]), (&Value::from(200), &Value::from(200)));
     assert_eq!(summary["determinism"]["differing"], 0);
-    assert!(printed[..printed.len() - 1].iter().all(|line| line["kind"] == "never"));
+    let kinds = printed[..printed.len() - 1].iter().map(|line| line["kind"].as_str().unwrap());
+    assert_eq!(kinds.collect::<BTreeSet<_>>(), BTreeSet::from(["excluded", "never"]));
     assert!(held.err.contains("First ") && held.err.contains("Explore 200/200 (100 %)"), "{}", held.err);
     assert!(!held.out.contains('\u{1b}') && !held.err.contains('\u{1b}'));
     assert!(!folder.exists(), "no failure, no files");

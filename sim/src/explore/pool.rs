@@ -2,6 +2,7 @@
 
 use super::{Chosen, Made, Plans, Request, WINDOW};
 use crate::catalogue::Catalogue;
+use crate::coverage::Mark;
 use crate::fault::KINDS;
 use crate::history::{Kind, Nanos};
 use crate::pipeline::{Pipeline, Ran};
@@ -54,6 +55,8 @@ pub struct Outcome {
     pub(super) hash: u64,
     /// Faults on the tape and deliveries of the plan: what a reader has to take in.
     pub(super) size: (usize, usize),
+    /// Where faults struck.
+    pub(super) marks: Vec<Mark>,
     pub(super) fired: [u64; KINDS.len()],
     pub(super) drifted: [u64; KINDS.len()],
     pub(super) evaluated: Vec<u32>,
@@ -213,6 +216,7 @@ impl Outcome {
             traced: None,
             hash: 0,
             size: (0, 0),
+            marks: vec![],
             fired: [0; KINDS.len()],
             drifted: [0; KINDS.len()],
             evaluated: vec![],
@@ -242,6 +246,8 @@ impl Outcome {
             let kind = fault.what.kind_index();
             if struck.is_some() { fired[kind] += 1 } else { drifted[kind] += 1 }
         }
+        let struck = run.plan.tape.faults().iter().zip(&run.fired).filter(|(_, struck)| struck.is_some());
+        let marks = struck.map(|(fault, _)| Mark::of(fault)).collect();
         let time_of = |wanted: Kind| run.history.events().iter().find(|e| e.kind == wanted).map(|e| e.t_ns.0);
         let settled_in = (time_of(Kind::Calm).zip(time_of(Kind::Quiet)))
             .map(|(calm, quiet)| Nanos(quiet.saturating_sub(calm)));
@@ -251,6 +257,7 @@ impl Outcome {
             came,
             hash: run.history.hash(),
             size: (run.plan.tape.faults().len(), run.plan.workload.deliveries.len()),
+            marks,
             fired,
             drifted,
             evaluated: judgement.evaluated,

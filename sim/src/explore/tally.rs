@@ -1,6 +1,7 @@
 //! The sums of an exploration; they depend on the results and their order, never on threads or time.
 
 use super::pool::{Came, Outcome};
+use crate::coverage::Coverage;
 use crate::fault::KINDS;
 use crate::plan::{Case, Recipe};
 use crate::replay::Difference;
@@ -41,6 +42,8 @@ pub struct Exploration {
     pub harness_examples: Vec<(Case, String)>,
     /// How often each invariant was evaluated.
     pub evaluated: Vec<u64>,
+    /// Where faults struck, and where they could have.
+    pub coverage: Coverage,
     /// Events.
     pub events: u64,
     /// Simulated nanoseconds.
@@ -105,7 +108,7 @@ pub struct Failure {
 }
 
 impl Exploration {
-    pub(super) fn new(scenarios: Vec<ScenarioTally>) -> Self {
+    pub(super) fn new(scenarios: Vec<ScenarioTally>, coverage: Coverage) -> Self {
         Exploration {
             scenarios,
             failures: vec![],
@@ -118,6 +121,7 @@ impl Exploration {
             undecided_examples: vec![],
             harness_examples: vec![],
             evaluated: vec![],
+            coverage,
             events: 0,
             simulated_ns: 0,
             checked: 0,
@@ -139,6 +143,17 @@ impl Exploration {
     /// Faults that struck, by kind.
     pub fn fired(&self) -> [u64; KINDS.len()] {
         sums(self.scenarios.iter().map(|scenario| &scenario.fired))
+    }
+
+    /// Kinds that were on tapes and never struck anywhere: what they were to test was not tested.
+    pub fn dead(&self) -> Vec<&'static str> {
+        let counts = self.fired().into_iter().zip(self.drifted());
+        KINDS
+            .into_iter()
+            .zip(counts)
+            .filter(|(_, (fired, drifted))| *fired == 0 && *drifted > 0)
+            .map(|(kind, _)| kind)
+            .collect()
     }
 
     /// Faults that never struck, by kind.
@@ -166,6 +181,7 @@ impl Exploration {
         }
         self.hash_in(&outcome);
         self.scenarios[outcome.chosen].add(&outcome);
+        self.coverage.struck(&outcome.case.contract, &outcome.marks);
         if let Some(difference) = outcome.twice.clone() {
             self.compared(&outcome.case, difference);
         }

@@ -1,31 +1,10 @@
 use super::*;
 use crate::fixture::{MUTANT, catalogue, pipeline};
-use crate::replay::killed_by;
-use crate::run::Options;
 use crate::scenario::Scenario;
 use crate::verdict::Judgement;
 
 fn request(seeds: &str, jobs: usize, mutant: Option<&str>) -> (Arc<Catalogue>, Request) {
-    let catalogue = Arc::new(catalogue());
-    let chosen = catalogue.scenarios.iter().enumerate().map(|(scenario, one)| Chosen {
-        scenario,
-        name: one.name(),
-        contracts: one.contracts(),
-        killed_by: killed_by(&**one, mutant),
-    });
-    let request = Request {
-        chosen: chosen.collect(),
-        seeds: Seeds::parse(seeds, &|| Err("no commit".into())).unwrap(),
-        shard: Shard::ALL,
-        jobs,
-        mutant: mutant.map(str::to_owned),
-        kinds: None,
-        steps_max: Options::default().steps_max,
-        failures_max: Some(5),
-        time: None,
-        run_max: crate::watch::LIMIT,
-    };
-    (catalogue, request)
+    (Arc::new(catalogue()), crate::fixture::request(seeds, jobs, mutant))
 }
 
 fn run(pipeline: Pipeline, (catalogue, request): (Arc<Catalogue>, Request)) -> Exploration {

@@ -1,6 +1,7 @@
 //! The report for machines: JSON Lines, each with its `kind`, stable.
 
-use super::{Explored, Never, ToldFailure};
+use super::{Due, Explored, Never, ToldFailure};
+use crate::coverage::Exclusion;
 use crate::explore::ScenarioTally;
 use crate::fault::{KINDS, Place, What};
 use crate::replay::{Answer, Difference};
@@ -142,6 +143,7 @@ fn hash(hash: u64) -> String {
 #[derive(Serialize)]
 struct NeverLine<'a> {
     kind: &'static str,
+    due: Due,
     scenario: Option<&'static str>,
     goal: &'a str,
     seeds: u64,
@@ -149,7 +151,20 @@ struct NeverLine<'a> {
 
 /// A `never` line.
 pub fn never(never: &Never) -> String {
-    line(&NeverLine { kind: "never", scenario: never.scenario, goal: &never.goal, seeds: never.seeds })
+    let Never { due, scenario, goal, seeds } = never;
+    line(&NeverLine { kind: "never", due: *due, scenario: *scenario, goal, seeds: *seeds })
+}
+
+#[derive(Serialize)]
+struct ExcludedLine<'a> {
+    kind: &'static str,
+    #[serde(flatten)]
+    excluded: &'a Exclusion,
+}
+
+/// An `excluded` line: cells that no run can fill.
+pub fn excluded(excluded: &Exclusion) -> String {
+    line(&ExcludedLine { kind: "excluded", excluded })
 }
 
 #[derive(Serialize)]
@@ -217,6 +232,8 @@ struct SummaryLine<'a> {
     harness_errors: u64,
     failures: usize,
     never: usize,
+    cells: usize,
+    cells_hit: usize,
     drift: u64,
     drift_by_kind: BTreeMap<&'static str, u64>,
     faults: BTreeMap<&'static str, u64>,
@@ -263,6 +280,8 @@ pub fn summary(explored: &Explored<'_>) -> String {
         harness_errors: done.harness,
         failures: done.failures.len(),
         never: explored.never().len(),
+        cells: done.coverage.counts().0,
+        cells_hit: done.coverage.counts().1,
         drift: done.drifted().iter().sum(),
         drift_by_kind: by_kind(done.drifted()),
         faults: by_kind(done.fired()),

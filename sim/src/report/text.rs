@@ -1,6 +1,6 @@
 //! The report for people: a status word at column 12, then what it is about.
 
-use super::{Explored, ToldFailure};
+use super::{Due, Explored, Never, ToldFailure};
 use crate::explore::{Failure, ScenarioTally};
 use crate::fault::KINDS;
 use crate::plan::Case;
@@ -13,6 +13,8 @@ use std::path::Path;
 const REPORT_WIDTH: usize = 100;
 /// Columns before what a status word is about.
 const INDENT: usize = 13;
+/// Cells that the line about those that were never filled names.
+const CELLS_SHOWN: usize = 3;
 /// Scenarios that the line about drift names.
 const DRIFT_SHOWN: usize = 3;
 
@@ -191,7 +193,9 @@ pub fn scenarios(style: Style, explored: &Explored<'_>) -> Vec<String> {
     for (case, difference) in &done.difference_examples {
         lines.extend(differ(style, case, difference));
     }
-    for never in explored.never() {
+    let (cells, never): (Vec<_>, Vec<_>) =
+        explored.never().into_iter().partition(|never| never.due == Due::Cell);
+    for never in never {
         let rest = format!(
             "{:<width$}  `{}` happened in 0 of {}",
             never.scenario.unwrap_or(""),
@@ -199,6 +203,9 @@ pub fn scenarios(style: Style, explored: &Explored<'_>) -> Vec<String> {
             count(never.seeds, "seed")
         );
         lines.push(style.status(Tone::Warn, "NEVER", rest.trim_start()));
+    }
+    if !cells.is_empty() {
+        lines.extend(style.status_wrapped(Tone::Warn, "NEVER", &unfilled(&cells, done.coverage.counts().0)));
     }
     if let Some(rest) = drift(&done.scenarios) {
         lines.extend(style.status_wrapped(Tone::Warn, "DRIFT", &rest));
@@ -226,6 +233,17 @@ fn scenario_line(style: Style, scenario: &ScenarioTally, width: usize) -> String
         (0, n) => style.status(Tone::Warn, "UNDECIDED", &format!("{rest}   {n} undecided")),
         (n, _) => style.status(Tone::Bad, "VIOLATED", &format!("{rest}   in {}", count(n, "seed"))),
     }
+}
+
+/// The cells that no run has filled: the first of them; JSON lists all.
+fn unfilled(cells: &[Never], applicable: usize) -> String {
+    let shown: Vec<&str> = cells.iter().take(CELLS_SHOWN).map(|never| never.goal.as_str()).collect();
+    let more = if cells.len() > CELLS_SHOWN { " …; --format json lists all" } else { "" };
+    let (never, all) = (grouped(cells.len() as u64), count(applicable as u64, "cell"));
+    format!(
+        "in {never} of {all} (fault, boundary, contract class) nothing struck: {}{more}",
+        shown.join(", ")
+    )
 }
 
 /// The faults that never struck: what they were to test was not tested.
@@ -258,7 +276,7 @@ fn kinds(counts: &[u64; KINDS.len()]) -> String {
 pub fn summary(style: Style, explored: &Explored<'_>) -> Vec<String> {
     let done = explored.done;
     let ran = done.scenarios.iter().filter(|scenario| scenario.runs > 0).count() as u64;
-    let never = explored.never().len();
+    let never = explored.never().iter().filter(|never| never.due != Due::Cell).count();
     let mut head = format!(
         "[{:>6.1}s] {}, {}: {} held, {} violated, {} undecided",
         explored.wall_s,

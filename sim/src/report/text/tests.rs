@@ -71,7 +71,9 @@ fn reported(
     }
     lines.extend(scenarios(PLAIN, &explored));
     lines.extend(summary(PLAIN, &explored));
-    json_lines.extend(explored.never().iter().map(json::never));
+    let (cells, never): (Vec<_>, Vec<_>) =
+        explored.never().into_iter().partition(|never| never.due == Due::Cell);
+    json_lines.extend(never.iter().chain(cells.iter().take(2)).map(json::never));
     json_lines.push(json::summary(&explored));
     (lines, json_lines)
 }
@@ -122,4 +124,49 @@ fn words_and_numbers() {
     assert_eq!(status, "        HELD x");
     let color = Style { color: true, ascii: true }.status(Tone::Bad, "NEVER", "é");
     assert_eq!(color, "\u{1b}[1;31m       NEVER\u{1b}[0m ?");
+}
+
+/// What a whole exploration never did, when each part of the gate is broken by turns.
+#[test]
+fn each_gap_is_found_and_nothing_else() {
+    let catalogue = Arc::new(catalogue());
+    let request = request(&catalogue, None);
+    let whole = explore(&catalogue, pipeline(), request.clone(), &AtomicBool::new(false), &mut |_| {});
+    let never = |change: &dyn Fn(&mut Exploration), is_whole: bool| -> Vec<(Due, String)> {
+        let mut done = whole.clone();
+        for scenario in &mut done.scenarios {
+            scenario.drifted = [0; KINDS.len()];
+            scenario.goals.iter_mut().for_each(|(_, count)| *count = 1);
+        }
+        for cell in whole.coverage.missed() {
+            for contract in catalogue.scenarios[0].contracts() {
+                done.coverage.struck(&contract.id, &[cell.mark]);
+            }
+        }
+        change(&mut done);
+        let explored = Explored {
+            request: &request,
+            done: &done,
+            commit: None,
+            wall_s: 0.0,
+            cpu_s: None,
+            peak_rss_bytes: None,
+            exit: 0,
+            tells_never: true,
+            is_whole,
+        };
+        explored.never().into_iter().map(|never| (never.due, never.goal)).collect()
+    };
+    let stale = KINDS.iter().position(|kind| *kind == "stale").unwrap();
+    assert_eq!(never(&|_| {}, true), []);
+    assert_eq!(never(&|done| done.evaluated[0] = 0, true), [(Due::Always, "V0 no-panic evaluated".into())]);
+    assert_eq!(never(&|done| done.scenarios[1].goals[0].1 = 0, true), [(Due::Goal, "a restart".into())]);
+    let drifted = |done: &mut Exploration| done.scenarios[0].drifted[stale] = 3;
+    assert_eq!(never(&drifted, true), [(Due::Fault, "stale strikes".into())]);
+    let nothing_struck = |done: &mut Exploration| done.coverage = whole.coverage.clone();
+    let cells = never(&nothing_struck, true);
+    assert!(cells.len() > 100 && cells.iter().all(|(due, _)| *due == Due::Cell));
+    assert!(cells.contains(&(Due::Cell, "pause at after sync (converge)".into())));
+    // A part of the seeds or of the scenarios cannot fill everything.
+    assert_eq!(never(&nothing_struck, false), []);
 }
