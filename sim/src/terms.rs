@@ -156,9 +156,12 @@ impl Terms<'_> {
         {
             return Some("the clock's steps together go beyond what is assumed");
         }
-        // A copy of a request that was undone makes its record again.
+        // A request that is still on its way when its record goes makes the record again.
         let goes = |what: &What| matches!(what, What::Undo(_) | What::DeleteByHand);
-        if any(goes) && any(|what| matches!(what, What::Duplicate(_))) {
+        let lingers = |what: &What| {
+            matches!(what, What::Duplicate(_) | What::ApplyLate(_) | What::Delay(_) | What::AnswerSlowly(_))
+        };
+        if any(goes) && any(lingers) {
             return Some("a record that is gone is no longer recognised by its identity");
         }
         None

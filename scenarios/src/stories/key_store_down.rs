@@ -34,6 +34,6 @@ fn plan(draw: &Draw<'_>) -> Workload {
 }
 
 fn faults(draw: &Draw<'_>) -> Vec<Fault> {
-    let down = draw.seed.stream("moment of danger").within(5_000..=600_000);
+    let down = draw.seed.stream("moment of danger").within(5_000..=500_000);
     vec![on_create(1, What::KeysDown(down))]
 }

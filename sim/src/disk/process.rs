@@ -64,9 +64,10 @@ impl Process {
     /// [`Process::bury`]).
     pub fn kill(&self) {
         self.killed.store(true, Relaxed);
-        // What the dead believe to hold stays true for them alone, on files that nobody else can open.
-        let nowhere = Machine::boot(DiskImage::empty(), no_hooks(), 0);
         for handle in self.handles() {
+            // What the dead believe to hold stays true for each connection alone, on a file that nobody else
+            // can open: two connections of one process hold locks on the same file.
+            let nowhere = Machine::boot(DiskImage::empty(), no_hooks(), 0);
             let mut mount = handle.mount();
             let file = nowhere.open(&handle.name, true).ok().flatten();
             let file = file.expect("a machine with power creates files");
@@ -75,8 +76,8 @@ impl Process {
                 file.share().put(holder);
             }
             mount.left = Some(std::mem::replace(&mut mount.file, file));
+            nowhere.power_off();
         }
-        nowhere.power_off();
     }
 
     /// Whether the process was killed or its machine lost power.

@@ -228,6 +228,20 @@ fn two_connections_of_one_process_share_a_file() {
 }
 
 #[test]
+fn a_kill_takes_two_connections_that_both_hold_locks() {
+    let process = Process::start(machine(with_table()));
+    let (writer, reader) = (connect(&process).unwrap(), connect(&process).unwrap());
+    reader.execute_batch("begin").unwrap();
+    assert_eq!(count(&reader), 0);
+    writer.execute_batch("begin immediate; insert into t values(1, 'one')").unwrap();
+    process.kill();
+    process.bury((writer, reader));
+    let next = connect(&Process::start(process.machine())).unwrap();
+    next.execute_batch("begin immediate; insert into t values(2, 'two'); commit").unwrap();
+    assert_eq!(count(&next), 1, "no lock of the dead is left, and nothing that was not committed");
+}
+
+#[test]
 fn a_checkpoint_leaves_a_reader_its_snapshot() {
     let process = Process::start(machine(with_table()));
     let (writer, reader) = (connect(&process).unwrap(), connect(&process).unwrap());
