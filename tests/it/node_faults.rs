@@ -256,6 +256,27 @@ fn two_people_decide_at_once_and_one_of_them_is_heard() {
     }
 }
 
+/// A second connection to the store is open while people decide: the process can die at any point of that.
+#[test]
+fn a_process_that_dies_while_a_person_decides_takes_the_decision_or_does_not() {
+    let lost = on_create(What::LoseResponse(Loss::Silence));
+    let clean = held("no-guarantee", "desk_nothing", vec![lost.clone()]);
+    let decides = clean.history.events().iter().find(|event| matches!(event.kind, Kind::Person { .. }));
+    let decides = decides.expect("somebody decides").step;
+    let mut struck = 0;
+    for at in clean.visits.iter().filter(|visit| visit.step >= decides).map(|visit| &visit.place) {
+        for what in [What::Kill(100), What::PowerCut { down: 100, keep: Keep::Nothing }, What::Pause(5_000)] {
+            let fault = Fault { at: at.clone(), what };
+            if fault.check().is_ok() {
+                let run = held("no-guarantee", "desk_nothing", vec![lost.clone(), fault]);
+                assert_eq!(basis(&run), Basis::Person, "{:?}", run.plan.tape);
+                struck += 1;
+            }
+        }
+    }
+    assert!(struck > 20, "{struck} faults");
+}
+
 /// Where another operation has a record, that is what a person mistakes for the right one.
 #[test]
 fn the_record_of_another_operation_is_refused() {

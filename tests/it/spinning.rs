@@ -131,6 +131,7 @@ fn a_process_that_makes_events_for_ever_is_undecided() {
     let plan = sim::draft::draft(&stuck, &contract, Seed(1), None, None).expect("a plan");
     let run = sim::world::run_plan(&stuck, &plan, &Options { steps_max: 5_000, ..Options::default() });
     assert!(matches!(&run.end, End::Limit(_)), "{:?}", run.end);
+    assert!(run.history.events().len() < 5_100, "it ends at once: {} events", run.history.events().len());
     let verdict = sim::invariants::judge(&run, &stuck).verdict;
     assert!(matches!(&verdict, Verdict::Undecided(why) if why.contains("more steps")), "{verdict:?}");
 }

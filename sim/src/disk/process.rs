@@ -154,8 +154,12 @@ impl Process {
 
     /// Whether [`Process::remount`] is possible: outside transactions, one connection a file.
     pub(crate) fn can_be_remounted(&self) -> bool {
-        let quiet = |handle: Arc<Handle>| handle.mount().file.share().sole_and_quiet(handle.number).is_some();
-        self.handles().into_iter().all(quiet)
+        let handles = self.handles();
+        let alone =
+            |handle: &Arc<Handle>| handles.iter().filter(|other| other.name == handle.name).count() == 1;
+        let quiet =
+            |handle: &Arc<Handle>| handle.mount().file.share().sole_and_quiet(handle.number).is_some();
+        handles.iter().all(|handle| alone(handle) && quiet(handle))
     }
 
     fn mounted(&self) -> MutexGuard<'_, Arc<Machine>> {
