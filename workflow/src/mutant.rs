@@ -29,6 +29,8 @@ pub enum Mistake {
     DeliveryIdInKey,
     /// Two operations carry the same key.
     SameKeyForAll,
+    /// The request is sent without its key and its reference.
+    KeyLeftOut,
     /// Each start of the process makes new keys for what is open.
     KeyPerProcess,
     /// Each further attempt renders its body again, with the attempt's number in it.
@@ -157,6 +159,7 @@ pub const MISTAKES: &[(&str, Mistake, &str, &str)] = &[
         "the operation's key contains the id of the delivery",
     ),
     ("same-key-for-all", Mistake::SameKeyForAll, "V7", "two operations carry the same key"),
+    ("key-left-out", Mistake::KeyLeftOut, "V1", "the request is sent without its key and its reference"),
     (
         "key-per-process",
         Mistake::KeyPerProcess,

@@ -111,6 +111,9 @@ impl Mutant {
             operation.frozen = rekeyed(&operation.frozen, &operation.wire_key, &shared);
             operation.wire_key = shared;
         }
+        if self.is(Mistake::KeyLeftOut) {
+            operation.frozen = unkeyed(operation.frozen, &operation.wire_key);
+        }
         operation
     }
 }
@@ -119,6 +122,16 @@ impl Mutant {
 pub(crate) fn rekeyed(frozen: &FrozenRequest, old: &WireKey, new: &WireKey) -> FrozenRequest {
     let swap = frozen.to_stored().replace(old.as_str(), new.as_str());
     FrozenRequest::from_stored(&swap).expect("only the key was replaced")
+}
+
+/// A frozen request without its key: no header and no field of the body carries it.
+fn unkeyed(mut frozen: FrozenRequest, key: &WireKey) -> FrozenRequest {
+    frozen.headers.retain(|(_, value)| value != key.as_str());
+    let mut body: serde_json::Value = serde_json::from_str(&frozen.body).unwrap_or_default();
+    if let Some(fields) = body.as_object_mut() {
+        fields.retain(|_, value| value != key.as_str());
+    }
+    FrozenRequest { body: body.to_string(), ..frozen }
 }
 
 /// A frozen request whose body was rendered anew, for the attempt of this number.
