@@ -29,5 +29,6 @@ pub fn catalogue() -> Catalogue {
         bench("no-http", bare::without_http),
     ];
     let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("cases");
-    Catalogue { scenarios: scenarios.collect(), benches, cases: Some(cases) }
+    let deep = stories::first_delivery::SCENARIO.name;
+    Catalogue { scenarios: scenarios.collect(), deep, benches, cases: Some(cases) }
 }

@@ -8,6 +8,8 @@ use std::path::PathBuf;
 pub struct Catalogue {
     /// The scenarios, in the order in which they are listed.
     pub scenarios: Vec<Box<dyn Scenario>>,
+    /// The scenario that is enumerated to its full depth where none is named.
+    pub deep: &'static str,
     /// What `bench` measures.
     pub benches: Vec<Bench>,
     /// The folder of committed cases; none where there is none.

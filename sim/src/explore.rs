@@ -10,6 +10,7 @@ pub use tally::{Exploration, Failure, ScenarioTally};
 
 use crate::catalogue::Catalogue;
 use crate::coverage::Coverage;
+use crate::enumerate::Certificate;
 use crate::pipeline::Pipeline;
 use crate::plan::Case;
 use crate::resources::now;
@@ -79,6 +80,17 @@ impl Request {
 pub enum Notice<'a> {
     /// The first run is done.
     First(&'a Case, &'static str),
+    /// A search goes on with this, to so many runs in all.
+    Stage {
+        /// How the plans are found, and for what.
+        what: &'a str,
+        /// Runs so far.
+        done: u64,
+        /// Runs at its end.
+        total: u64,
+    },
+    /// A scenario was enumerated with a contract.
+    Enumerated(&'a Certificate),
     /// So many are done.
     Done {
         /// Runs so far.
@@ -175,11 +187,18 @@ impl<'a> Search<'a> {
         &self.done
     }
 
+    /// Tells who watches.
+    pub fn tell(&mut self, notice: Notice<'_>) {
+        (self.tell)(notice);
+    }
+
     /// Runs the plans of a stage; `seen` is shown each outcome in the order of the plans.
     pub fn stage(&mut self, plans: &Arc<dyn Plans>, seen: &mut dyn FnMut(&Outcome)) -> Flow {
         let (sender, receiver) = sync_channel(256);
         let job = Job::new(Arc::clone(&self.catalogue), self.pipeline, &self.request, plans);
         let job = Arc::new(job);
+        let done = self.done.runs;
+        self.tell(Notice::Stage { what: &plans.about(), done, total: done + plans.len() });
         // A few plans are not worth a thread each.
         for _ in 0..(self.request.jobs as u64).min(plans.len()) {
             pool::start(&job, sender.clone());

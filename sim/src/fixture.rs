@@ -8,7 +8,7 @@ use crate::history::{History, Kind, Nanos, Step};
 use crate::pipeline::Pipeline;
 use crate::plan::{Ask, Case, Delivery, DeskPlan, Expect, Plan, Workload};
 use crate::replay::killed_by;
-use crate::run::{BeliefAt, End, Moment, Options, Run};
+use crate::run::{BeliefAt, End, Moment, Options, Run, Visit};
 use crate::scenario::{
     Believes, BoxError, BoxFuture, Choice, Decision, DrawnFaults, Goal, Mutant, Node, Scenario, Serves, Story,
 };
@@ -104,7 +104,7 @@ impl Scenario for Toy {
 pub(crate) fn catalogue() -> Catalogue {
     let full = Bench { variant: "full", scenario: |_| Box::new(Toy("first-delivery")) };
     let scenarios: Vec<Box<dyn Scenario>> = vec![Box::new(Toy("one-ticket")), Box::new(Toy("lost-ack"))];
-    Catalogue { scenarios, benches: vec![full], cases: None }
+    Catalogue { scenarios, deep: "one-ticket", benches: vec![full], cases: None }
 }
 
 /// A request for all of it.
@@ -171,7 +171,8 @@ struct Script {
     fired: Vec<Option<Step>>,
     tape: FaultTape,
     now: u64,
-    journal: bool,
+    options: Options,
+    visits: Vec<Visit>,
 }
 
 impl Script {
@@ -181,13 +182,17 @@ impl Script {
     }
 
     fn note(&mut self, words: &str) {
-        if self.journal {
+        if self.options.journal {
             let kind = Kind::Journal { about: OPERATION.into(), words: words.into() };
             self.add(0, "workflow", kind, None);
         }
     }
 
     fn strikes(&mut self, place: &Place, node: &'static str) -> Option<Step> {
+        if self.options.places {
+            let step = Step(self.history.events().len() as u32);
+            self.visits.push(Visit { place: place.clone(), step });
+        }
         let (index, what) = self.tape.at(place).map(|(index, what)| (index, what.clone()))?;
         let kind = Kind::Fault { n: index as u32 + 1, what: what.kind(), words: what.to_string() };
         let step = self.add(0, node, kind, None);
@@ -256,7 +261,8 @@ fn run(_: &dyn Scenario, plan: &Plan, options: &Options) -> Run {
         fired: vec![None; plan.tape.faults().len()],
         tape: plan.tape.clone(),
         now: 0,
-        journal: options.journal,
+        options: options.clone(),
+        visits: vec![],
     };
     let delivery = ExchangeName { call: Call::Deliver, about: "R17/d-1".into(), nth: 1 };
     let summary = "POST /deliveries".to_owned();
@@ -303,7 +309,7 @@ fn run(_: &dyn Scenario, plan: &Plan, options: &Options) -> Run {
         beliefs: vec![BeliefAt { moment: Moment::End, step: last, belief }],
         fired: script.fired,
         further: vec![],
-        visits: vec![],
+        visits: script.visits,
         end: End::Finished { settled: true },
         elapsed: Nanos(script.now),
         messages: 0,

@@ -21,6 +21,7 @@
 //! - [`invariants`], [`verdict`]: what must hold, and what came of it.
 //! - [`pipeline`], [`explore`], [`replay`], [`mod@bench`]: many runs, one run twice, runs against the clock.
 //! - [`mod@shrink`], [`case`], [`confirm`]: a failure made small, kept, and run again in a fresh process.
+//! - [`strategies`], [`enumerate`]: which plans are searched for, and in which order.
 //! - [`story`], [`report`], [`cli`]: how people and machines see it.
 #![deny(unsafe_code)]
 
@@ -35,6 +36,7 @@ pub mod coverage;
 mod deskhost;
 pub mod disk;
 pub mod draft;
+pub mod enumerate;
 pub mod explore;
 pub mod fault;
 #[cfg(madsim)]
@@ -62,6 +64,7 @@ pub mod seed;
 pub mod seeds;
 pub mod shrink;
 pub mod story;
+pub mod strategies;
 pub mod swarm;
 pub mod terms;
 pub mod verdict;

@@ -9,6 +9,9 @@ use std::time::Instant;
 /// Runs between two changes of the bar's words.
 const WORDS_EVERY: u64 = 64;
 
+/// A stage with fewer runs is over before anybody could read how far it is.
+const COUNTED_MIN: u64 = 100;
+
 /// How progress is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Show {
@@ -32,7 +35,7 @@ pub struct Progress {
 
 enum Shown {
     Bar(ProgressBar),
-    Counter { tenths: u64 },
+    Counter { from: u64, tenths: u64 },
     Nothing,
 }
 
@@ -43,9 +46,22 @@ impl Progress {
             Show::None => Shown::Nothing,
             Show::Bar => Shown::Bar(bar(total)),
             Show::Auto if is_terminal => Shown::Bar(bar(total)),
-            Show::Counter | Show::Auto => Shown::Counter { tenths: 0 },
+            Show::Counter | Show::Auto => Shown::Counter { from: 0, tenths: 0 },
         };
         Progress { style, total, started: now(), shown }
+    }
+
+    /// The next stage: to so many runs in all.
+    pub fn stage(&mut self, what: &str, done: u64, total: u64) {
+        self.total = total;
+        match &mut self.shown {
+            Shown::Nothing => {}
+            Shown::Bar(bar) => {
+                bar.set_length(total);
+                bar.set_message(what.to_owned());
+            }
+            Shown::Counter { from, tenths } => (*from, *tenths) = (done, 0),
+        }
     }
 
     /// So many are done.
@@ -60,17 +76,18 @@ impl Progress {
             Shown::Bar(bar) => {
                 bar.set_position(done);
                 if done % WORDS_EVERY == 1 || done == self.total {
-                    bar.set_message(format!("{} seeds/s   {scenario}   {}", rate(), failed()));
+                    bar.set_message(format!("{} runs/s   {scenario}   {}", rate(), failed()));
                 }
             }
-            Shown::Counter { tenths } => {
-                let now = done.saturating_mul(10) / self.total.max(1);
-                if now > *tenths {
+            Shown::Counter { from, tenths } => {
+                let (done, total) = (done - *from, self.total - *from);
+                let now = done.saturating_mul(10) / total.max(1);
+                if now > *tenths && total >= COUNTED_MIN {
                     *tenths = now;
                     let line = format!(
-                        "{}/{} ({} %)   {} seeds/s   {}",
+                        "{}/{} ({} %)   {} runs/s   {}",
                         grouped(done),
-                        grouped(self.total),
+                        grouped(total),
                         now * 10,
                         rate(),
                         failed()

@@ -1,9 +1,11 @@
 //! What is printed for people and for machines; nothing here runs anything.
 
+pub mod certificate;
 pub mod json;
 pub mod ledger;
 pub mod text;
 
+use crate::enumerate::Certificate;
 use crate::explore::{Exploration, Failure, Request};
 use crate::history::Step;
 use crate::replay::Answer;
@@ -39,6 +41,8 @@ pub struct Explored<'a> {
     pub request: &'a Request,
     /// What came of it.
     pub done: &'a Exploration,
+    /// What was enumerated.
+    pub certificates: &'a [Certificate],
     /// The current commit.
     pub commit: Option<&'a str>,
     /// Wall-clock seconds.

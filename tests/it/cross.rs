@@ -60,6 +60,7 @@ fn explored(jobs: usize, mutant: Option<&str>) -> String {
     json::summary(&Explored {
         request: &request,
         done: &done,
+        certificates: &[],
         commit: None,
         wall_s: 0.0,
         cpu_s: None,

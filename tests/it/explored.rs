@@ -78,7 +78,10 @@ impl Here {
     fn explore(&self, arguments: &[&str]) -> Command {
         let path = self.path();
         let folder = path.to_str().expect("text");
-        command(&[&["explore", "--artifacts", folder, "--mutant", MUTANT][..], arguments].concat())
+        command(
+            &[&["explore", "--strategy", "swarm", "--artifacts", folder, "--mutant", MUTANT][..], arguments]
+                .concat(),
+        )
     }
 
     fn pending(&self) -> Vec<PathBuf> {

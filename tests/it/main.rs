@@ -12,6 +12,7 @@ mod cross;
 mod desk;
 #[cfg(madsim)]
 mod destination_faults;
+mod enumeration;
 #[cfg(madsim)]
 mod explored;
 mod guard;

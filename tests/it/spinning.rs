@@ -75,7 +75,8 @@ impl Scenario for Stuck {
 
 fn explored(instead: Instead, run_max: Duration) -> Exploration {
     let contract = Stuck(instead).contracts().swap_remove(0);
-    let catalogue = Catalogue { scenarios: vec![Box::new(Stuck(instead))], benches: vec![], cases: None };
+    let catalogue =
+        Catalogue { scenarios: vec![Box::new(Stuck(instead))], deep: "", benches: vec![], cases: None };
     let chosen = Chosen { scenario: 0, name: SCENARIO.name(), contracts: vec![contract], killed_by: None };
     let request = Request {
         chosen: vec![chosen],

@@ -1,7 +1,9 @@
 //! The arguments, and what `--help` says about them.
 
+use crate::enumerate::DEPTH_MAX;
 use crate::progress::Show;
 use crate::seeds::Shard;
+use crate::strategies::Strategy;
 use clap::{Parser, Subcommand, ValueEnum};
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
@@ -119,6 +121,13 @@ pub struct ExploreArgs {
     /// Only these kinds of faults (lose-response,kill), or none
     #[arg(long, value_name = "KINDS")]
     pub faults: Option<String>,
+    /// Only these ways to find plans [default: all, in this order]
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "NAMES")]
+    pub strategy: Vec<Strategy>,
+    /// Faults that `enumerate` adds at once: singles, pairs, triples
+    #[arg(long, default_value = "2", value_name = "N",
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(DEPTH_MAX)))]
+    pub depth: u32,
     /// Run the workflow with one known mistake
     #[arg(long, value_name = "NAME")]
     pub mutant: Option<String>,

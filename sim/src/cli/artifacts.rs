@@ -1,6 +1,8 @@
-//! The files of a failure: `target/in-doubt/runs/<time>/<case>/`, and `latest` that points to the newest run.
+//! The files of an exploration: `target/in-doubt/runs/<time>/` with a folder for each failure, and `latest`
+//! that points to the newest one.
 
-use crate::report::{ToldFailure, json, ledger};
+use crate::enumerate::Certificate;
+use crate::report::{ToldFailure, certificate, json, ledger};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -48,6 +50,15 @@ impl Folder {
         let latest = self.root.join("latest").join(&name);
         let shown = if latest.is_dir() { latest } else { folder };
         Ok(shown.display().to_string())
+    }
+
+    /// Writes the certificates, a line each.
+    pub(super) fn write_certificates(&self, certificates: &[Certificate]) -> io::Result<()> {
+        if certificates.is_empty() {
+            return Ok(());
+        }
+        let lines = certificates.iter().map(certificate::json).collect::<Vec<_>>().join("\n");
+        fs::write(self.run.join("certificates.jsonl"), lines + "\n")
     }
 
     fn point_latest(&self) {

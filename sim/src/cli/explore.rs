@@ -6,14 +6,16 @@ use super::failures::{self, Handling, Told, on_trial};
 use super::pending::Pending;
 use super::subject::Shelf;
 use super::{CliError, Context, VERSION, cases, choose, exit, github};
-use crate::explore::{Exploration, Failure, Notice, Request, explore};
+use crate::enumerate::Certificate;
+use crate::explore::{Exploration, Failure, Notice, Request, Search};
 use crate::progress::Progress;
 use crate::replay::{Answer, Question, replay_on};
 use crate::report::text::{self, Tone};
-use crate::report::{Explored, json};
+use crate::report::{Explored, certificate, json};
 use crate::resources::{cpu_seconds, now, peak_rss_bytes};
 use crate::seeds::{NOTATION, Seeds, Shard};
 use crate::shrink::Budget;
+use crate::strategies::{self, Searched, Searches, Strategy};
 use crate::watch::LIMIT;
 use destinations::Contract;
 use std::num::NonZeroUsize;
@@ -28,7 +30,8 @@ pub(super) static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 pub(super) fn run(cx: &mut Context<'_>, args: &ExploreArgs) -> Result<u8, CliError> {
     let request = request(cx, args)?;
-    if request.total() == 0 {
+    let searches = searches(args);
+    if request.total() == 0 && !searches.strategies.contains(&Strategy::Enumerate) {
         return nothing(cx, args, &request);
     }
     let started = (now(), cpu_seconds());
@@ -44,16 +47,17 @@ pub(super) fn run(cx: &mut Context<'_>, args: &ExploreArgs) -> Result<u8, CliErr
     cx.note(&cx.err_style.status(Tone::Plain, "in-doubt", &header));
     let mut codes = cases::run(cx, args, &request)?;
     let handling = handling(cx, args, short);
-    let mut done = explore_shown(cx, args, &request, &handling);
+    let Searched { mut done, certificates } = explore_shown(cx, args, (&request, &searches), &handling);
     let (told, more) = failures::tell_all(cx, &request, &handling, &mut done);
     codes.extend(more);
-    let told = write_files(cx, args, &done, told);
+    let told = write_files(cx, args, &done, told, &certificates);
     codes.push(code_of(&done));
     let everything = args.scenarios.is_empty() && request.mutant.is_none() && request.kinds.is_none();
     let is_whole = everything && request.shard == Shard::ALL;
     let mut explored = Explored {
         request: &request,
         done: &done,
+        certificates: &certificates,
         commit: short,
         wall_s: started.0.elapsed().as_secs_f64(),
         cpu_s: cpu_seconds().zip(started.1).map(|(after, before)| after - before),
@@ -62,7 +66,8 @@ pub(super) fn run(cx: &mut Context<'_>, args: &ExploreArgs) -> Result<u8, CliErr
         tells_never: request.mutant.is_none(),
         is_whole,
     };
-    if args.strict && !explored.never().is_empty() {
+    let drifts = certificates.iter().any(|certificate| certificate.drift > 0);
+    if args.strict && (!explored.never().is_empty() || drifts) {
         codes.push(exit::GAP);
     }
     explored.exit = exit::worst(&codes);
@@ -132,34 +137,45 @@ pub(super) fn listen_for_interrupt() {
     let _ = ctrlc::set_handler(handler);
 }
 
+/// The searches that are asked for.
+fn searches(args: &ExploreArgs) -> Searches {
+    let all = || Strategy::ALL.to_vec();
+    Searches {
+        strategies: if args.strategy.is_empty() { all() } else { args.strategy.clone() },
+        depth: args.depth,
+        named: !args.scenarios.is_empty(),
+    }
+}
+
 fn explore_shown(
     cx: &mut Context<'_>,
     args: &ExploreArgs,
-    request: &Request,
+    (request, searches): (&Request, &Searches),
     handling: &Handling,
-) -> Exploration {
+) -> Searched {
     let style = cx.err_style;
     let mut progress = Progress::new(args.show_progress, cx.err_is_terminal, style, request.total());
     let started = now();
     let err = &mut *cx.err;
-    let done =
-        explore(&cx.catalogue, cx.pipeline, request.clone(), &INTERRUPTED, &mut |notice| match notice {
-            Notice::First(case, came) => {
-                let seconds = started.elapsed().as_secs_f64();
-                progress.say(
-                    err,
-                    &style.status(Tone::Plain, "First", &format!("{case}  {came}  [{seconds:.2}s]")),
-                );
-            }
-            Notice::Done { done, failures, scenario } => progress.done(err, done, failures, scenario),
-            Notice::Found(failure) => progress.say(err, &found(style, failure, handling)),
-            Notice::Hung(case) => {
-                let rest = format!("{case}  has run for 60 s of wall clock; it is given up");
-                progress.say(err, &style.status(Tone::Bad, "HANGS", &rest));
-            }
-        });
+    let mut tell = |notice: Notice<'_>| match notice {
+        Notice::First(case, came) => {
+            let seconds = started.elapsed().as_secs_f64();
+            let rest = format!("{case}  {came}  [{seconds:.2}s]");
+            progress.say(err, &style.status(Tone::Plain, "First", &rest));
+        }
+        Notice::Stage { what, done, total } => progress.stage(what, done, total),
+        Notice::Enumerated(done) => progress.say(err, &certificate::brief(style, done)),
+        Notice::Done { done, failures, scenario } => progress.done(err, done, failures, scenario),
+        Notice::Found(failure) => progress.say(err, &found(style, failure, handling)),
+        Notice::Hung(case) => {
+            let rest = format!("{case}  has run for 60 s of wall clock; it is given up");
+            progress.say(err, &style.status(Tone::Bad, "HANGS", &rest));
+        }
+    };
+    let search = Search::new(&cx.catalogue, cx.pipeline, request.clone(), &INTERRUPTED, &mut tell);
+    let searched = strategies::run(search, searches);
     progress.end();
-    done
+    searched
 }
 
 /// Writes a failure down at once, and says that it was found.
@@ -193,8 +209,14 @@ fn handling(cx: &Context<'_>, args: &ExploreArgs, commit: Option<&str>) -> Handl
     }
 }
 
-fn write_files(cx: &mut Context<'_>, args: &ExploreArgs, done: &Exploration, told: Vec<Told>) -> Vec<Told> {
-    if told.is_empty() {
+fn write_files(
+    cx: &mut Context<'_>,
+    args: &ExploreArgs,
+    done: &Exploration,
+    told: Vec<Told>,
+    certificates: &[Certificate],
+) -> Vec<Told> {
+    if told.is_empty() && certificates.is_empty() {
         return told;
     }
     let mut told = told;
@@ -202,11 +224,13 @@ fn write_files(cx: &mut Context<'_>, args: &ExploreArgs, done: &Exploration, tol
         for one in &mut told {
             one.artifacts = Some(folder.write(&one.of(done), done.runs)?);
         }
+        folder.write_certificates(certificates)?;
         folder.prune();
         Ok(())
     });
     if let Err(error) = written {
-        let rest = format!("files of failures cannot be written to {}: {error}", args.artifacts.display());
+        let rest =
+            format!("the files of this run cannot be written to {}: {error}", args.artifacts.display());
         cx.note(&cx.err_style.status(Tone::Warn, "NO FILES", &rest));
     }
     told
@@ -236,6 +260,9 @@ fn report(cx: &mut Context<'_>, told: &[Told], explored: &Explored<'_>) {
         for never in explored.never() {
             cx.print(&json::never(&never));
         }
+        for one in explored.certificates {
+            cx.print(&certificate::json(one));
+        }
         if explored.is_whole {
             for excluded in &done.coverage.excluded {
                 cx.print(&json::excluded(excluded));
@@ -260,6 +287,9 @@ fn report(cx: &mut Context<'_>, told: &[Told], explored: &Explored<'_>) {
             cx.print(&github::error(&failure));
         }
         cx.print("");
+    }
+    for line in explored.certificates.iter().flat_map(|one| certificate::text(style, one)) {
+        cx.print(&line);
     }
     for line in text::scenarios(style, explored).into_iter().chain(text::summary(style, explored)) {
         cx.print(&line);

@@ -26,7 +26,7 @@ fn did(line: &str) -> Did {
 }
 
 fn explored(folder: &Path, line: &str) -> Did {
-    did(&format!("explore --artifacts {} {line}", folder.display()))
+    did(&format!("explore --strategy swarm --artifacts {} {line}", folder.display()))
 }
 
 fn lines(text: &str) -> Vec<Value> {
@@ -79,7 +79,7 @@ fn errors_name_the_place_and_the_nearest_name() {
         "explore --faults lose-responce",
         "explore --seeds 3,x",
         "explore --seeds 5..5",
-        "explore --seeds 0..2 --shard 3/3",
+        "explore --strategy swarm --seeds 0..2 --shard 3/3",
         "replay one-ticket",
         "replay one-ticket/zendesk_ticket@0 --without-fault 9",
         "replay one-ticket/zendesk_ticket@0 --mutant nonsense",
@@ -160,7 +160,8 @@ fn ascii_is_ascii_and_colour_is_only_asked_for() {
 fn github_gets_groups_and_one_annotation_a_fingerprint() {
     let folder = folder("github");
     let place = Place { is_github: true, ..Place::default() };
-    let line = format!("explore --seeds 0..100 --mutant {MUTANT} --artifacts {}", folder.display());
+    let line =
+        format!("explore --strategy swarm --seeds 0..100 --mutant {MUTANT} --artifacts {}", folder.display());
     let found = did_with(Some(pipeline()), &place, &line);
     assert_eq!(found.out.matches("::group::").count(), 1);
     assert_eq!(found.out.matches("::endgroup::").count(), 1);

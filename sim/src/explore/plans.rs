@@ -22,6 +22,10 @@ pub struct Made {
 pub trait Plans: Send + Sync {
     /// How they are found, as reports name it: `swarm`.
     fn strategy(&self) -> &'static str;
+    /// What they are, for who watches.
+    fn about(&self) -> String {
+        self.strategy().to_owned()
+    }
     /// How many there are.
     fn len(&self) -> u64;
     /// The `k`-th, from 0: the same each time.

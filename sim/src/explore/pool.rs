@@ -3,7 +3,7 @@
 use super::{Chosen, Made, Plans, Request, WINDOW};
 use crate::catalogue::Catalogue;
 use crate::coverage::Mark;
-use crate::fault::KINDS;
+use crate::fault::{Fault, KINDS};
 use crate::history::{Kind, Nanos};
 use crate::pipeline::{Pipeline, Ran};
 use crate::plan::{Case, Plan, Recipe};
@@ -59,6 +59,8 @@ pub struct Outcome {
     pub(super) marks: Vec<Mark>,
     pub(super) fired: [u64; KINDS.len()],
     pub(super) drifted: [u64; KINDS.len()],
+    /// The faults of its tape that never struck.
+    pub never: Vec<Fault>,
     pub(super) evaluated: Vec<u32>,
     pub(super) goals: Vec<bool>,
     pub(super) events: u64,
@@ -219,6 +221,7 @@ impl Outcome {
             marks: vec![],
             fired: [0; KINDS.len()],
             drifted: [0; KINDS.len()],
+            never: vec![],
             evaluated: vec![],
             goals: vec![],
             events: 0,
@@ -241,10 +244,15 @@ impl Outcome {
             (Verdict::Invalid(why), _) => Came::Invalid(why),
             (Verdict::Harness(error), _) => Came::Harness(error),
         };
-        let (mut fired, mut drifted) = ([0; KINDS.len()], [0; KINDS.len()]);
+        let (mut fired, mut drifted, mut never) = ([0; KINDS.len()], [0; KINDS.len()], vec![]);
         for (fault, struck) in run.plan.tape.faults().iter().zip(&run.fired) {
             let kind = fault.what.kind_index();
-            if struck.is_some() { fired[kind] += 1 } else { drifted[kind] += 1 }
+            if struck.is_some() {
+                fired[kind] += 1;
+            } else {
+                drifted[kind] += 1;
+                never.push(fault.clone());
+            }
         }
         let struck = run.plan.tape.faults().iter().zip(&run.fired).filter(|(_, struck)| struck.is_some());
         let marks = struck.map(|(fault, _)| Mark::of(fault)).collect();
@@ -260,6 +268,7 @@ impl Outcome {
             marks,
             fired,
             drifted,
+            never,
             evaluated: judgement.evaluated,
             goals: judgement.goals,
             events: run.history.events().len() as u64,

@@ -112,7 +112,7 @@ pub fn failure(style: Style, told: &ToldFailure<'_>, seeds_run: u64) -> Vec<Stri
         invariant.id,
         invariant.name,
         grouped(*seeds_failing),
-        count(seeds_run, "seed"),
+        count(seeds_run, "run"),
     );
     let mut lines = vec![style.status(Tone::Bad, "VIOLATED", &head)];
     let seconds = told.seconds.filter(|_| answer.tries > 0);
@@ -200,7 +200,7 @@ pub fn scenarios(style: Style, explored: &Explored<'_>) -> Vec<String> {
             "{:<width$}  `{}` happened in 0 of {}",
             never.scenario.unwrap_or(""),
             never.goal,
-            count(never.seeds, "seed")
+            count(never.seeds, "run")
         );
         lines.push(style.status(Tone::Warn, "NEVER", rest.trim_start()));
     }
@@ -224,14 +224,14 @@ fn scenario_line(style: Style, scenario: &ScenarioTally, width: usize) -> String
     let rest = format!(
         "{:<width$} {:>12} {:>14}{settles}",
         scenario.name,
-        count(scenario.runs, "seed"),
+        count(scenario.runs, "run"),
         count(scenario.fired.iter().sum(), "fault"),
     );
     let undecided = scenario.runs - scenario.held - scenario.violated;
     match (scenario.violated, undecided) {
         (0, 0) => style.status(Tone::Good, "HELD", &rest),
         (0, n) => style.status(Tone::Warn, "UNDECIDED", &format!("{rest}   {n} undecided")),
-        (n, _) => style.status(Tone::Bad, "VIOLATED", &format!("{rest}   in {}", count(n, "seed"))),
+        (n, _) => style.status(Tone::Bad, "VIOLATED", &format!("{rest}   in {}", count(n, "run"))),
     }
 }
 
@@ -298,8 +298,8 @@ pub fn summary(style: Style, explored: &Explored<'_>) -> Vec<String> {
         lines.extend(wrap(&text, INDENT, REPORT_WIDTH).iter().map(|line| style.line(line)));
     };
     for failure in &done.failures {
-        let seeds = count(failure.seeds_failing, "seed");
-        say(format!("{}: {seeds}, such as {}", failure.fingerprint, failure.example));
+        let runs = count(failure.seeds_failing, "run");
+        say(format!("{}: {runs}, such as {}", failure.fingerprint, failure.example));
     }
     say(match kinds(&done.fired()) {
         none if none.is_empty() => "no fault struck".into(),
@@ -322,23 +322,22 @@ fn cost(explored: &Explored<'_>) -> String {
     format!("{}{}", rate.unwrap_or_default(), memory.unwrap_or_default())
 }
 
-/// Why not every seed was run.
+/// Why not everything was run.
 fn ended(explored: &Explored<'_>) -> Option<String> {
     let done = explored.done;
-    let (runs, total) = (grouped(done.runs), grouped(explored.request.total()));
-    let ran = format!("{runs} of {total} seeds ran");
-    if done.interrupted {
-        Some(format!("{ran}: interrupted"))
+    let why = if done.interrupted {
+        "interrupted".to_owned()
     } else if done.out_of_time {
-        Some(format!("{ran}: the time was over"))
+        "the time was over".to_owned()
     } else if done.stopped_early && done.harness > 0 {
-        Some(format!("{ran}: the harness failed too often"))
+        "the harness failed too often".to_owned()
     } else if done.stopped_early {
         let found = count(done.failures.len() as u64, "distinct failure");
-        Some(format!("{ran}: ended after {found}; --keep-going goes on"))
+        format!("ended after {found}; --keep-going goes on")
     } else {
-        None
-    }
+        return None;
+    };
+    Some(format!("not everything was run: {why}"))
 }
 
 #[cfg(test)]

@@ -120,7 +120,7 @@ fn committed_cases_run_first_and_each_says_what_came_of_it() {
     let known = CASE.replace("\"held\"", "\"violated\"\nissue    = \"issue 17\"");
     here.commit("a-held.toml", &CASE.replace("mutant   = \"fresh-key-per-retry\"\n", ""));
     here.commit("b-known.toml", &known);
-    let committed = here.did("explore --seeds 0..3");
+    let committed = here.did("explore --strategy swarm --seeds 0..3");
     assert_eq!(committed.code, exit::HELD, "{}{}", committed.out, committed.err);
     here.commit("c-failed.toml", CASE);
     let fixed = known.replace("mutant   = \"fresh-key-per-retry\"\n", "");
@@ -129,12 +129,12 @@ fn committed_cases_run_first_and_each_says_what_came_of_it() {
     let late = "what = { kill = 100 }\n\n[[fault]]\nat = { connection = { nth = 7 } }\nwhat = \"refuse\"\n";
     let stale = CASE.replace("mutant   = \"fresh-key-per-retry\"\n", "");
     here.commit("f-stale.toml", &stale.replace("what = { kill = 100 }\n", late));
-    let all = here.did("explore --seeds 0..3");
+    let all = here.did("explore --strategy swarm --seeds 0..3");
     assert_eq!(all.code, exit::VIOLATED);
     let before_the_rest = all.out.split("        HELD ").next().unwrap();
     let cases = all.err.lines().find(|line| line.contains("committed case")).unwrap();
     insta::assert_snapshot!("cases", here.plain(&format!("{cases}\n{before_the_rest}")));
-    let printed = lines(&here.did("explore --seeds 0..3 --format json").out);
+    let printed = lines(&here.did("explore --strategy swarm --seeds 0..3 --format json").out);
     let results: Vec<(&str, u64)> = (printed.iter().filter(|line| line["kind"] == "case"))
         .map(|line| (line["result"].as_str().unwrap(), line["exit"].as_u64().unwrap()))
         .collect();
@@ -148,19 +148,27 @@ fn each_result_of_a_case_has_its_code() {
     let fixed = plain.replace("\"held\"", "\"violated\"\nissue = \"17\"");
     let here = Here::new("codes");
     let path = here.commit("case.toml", &fixed);
-    assert_eq!(here.did("explore --seeds 0..3").code, exit::UNEXPECTED);
+    assert_eq!(here.did("explore --strategy swarm --seeds 0..3").code, exit::UNEXPECTED);
     let stale = format!("{plain}\n[[fault]]\nat = {{ connection = {{ nth = 7 }} }}\nwhat = \"refuse\"\n");
     fs::write(&path, stale).unwrap();
-    assert_eq!(here.did("explore --seeds 0..3").code, exit::HELD, "a warning");
-    let strict = here.did("explore --seeds 0..3 --strict --format json");
+    assert_eq!(here.did("explore --strategy swarm --seeds 0..3").code, exit::HELD, "a warning");
+    let strict = here.did("explore --strategy swarm --seeds 0..3 --strict --format json");
     let case = lines(&strict.out).remove(0);
     assert_eq!((strict.code, &case["exit"]), (exit::GAP, &Value::from(7)));
     assert!(case["never_struck"][0].as_str().unwrap().contains("connection"), "{case}");
     fs::write(&path, CASE).unwrap();
-    assert_eq!(here.did("explore --seeds 0..3 lost-ack").code, exit::HELD, "another scenario");
-    assert_eq!(here.did("explore --seeds 0..3 --faults pause").code, exit::HELD, "other kinds");
+    assert_eq!(
+        here.did("explore --strategy swarm --seeds 0..3 lost-ack").code,
+        exit::HELD,
+        "another scenario"
+    );
+    assert_eq!(
+        here.did("explore --strategy swarm --seeds 0..3 --faults pause").code,
+        exit::HELD,
+        "other kinds"
+    );
     fs::write(&path, CASE.replace("seed ", "sede ")).unwrap();
-    let wrong = here.did("explore --seeds 0..3");
+    let wrong = here.did("explore --strategy swarm --seeds 0..3");
     assert_eq!((wrong.code, wrong.out.as_str()), (exit::USAGE, ""));
     assert!(wrong.err.contains("case.toml: sede\n  line 5, column 1\n"), "{}", wrong.err);
 }
@@ -168,7 +176,7 @@ fn each_result_of_a_case_has_its_code() {
 #[test]
 fn a_failure_is_pending_until_it_holds_three_times_or_is_kept() {
     let here = Here::new("pending");
-    let found = here.did(&format!("explore --seeds 0..50 --mutant {MUTANT} --format json"));
+    let found = here.did(&format!("explore --strategy swarm --seeds 0..50 --mutant {MUTANT} --format json"));
     let failure = lines(&found.out).into_iter().find(|line| line["kind"] == "failure").unwrap();
     let names = files(&here.pending());
     assert_eq!(names.len(), 1, "{names:?}");
@@ -177,7 +185,7 @@ fn a_failure_is_pending_until_it_holds_three_times_or_is_kept() {
     assert_eq!(failure["shrunk"]["faults"], serde_json::json!([3, 2]));
     assert!(failure["shrunk"]["runs"].as_u64().unwrap() > 2 && failure["shrunk"]["seconds"].is_f64());
     // It runs first next time, with the mistake only.
-    let again = here.did(&format!("explore --seeds 1..2 --mutant {MUTANT}"));
+    let again = here.did(&format!("explore --strategy swarm --seeds 1..2 --mutant {MUTANT}"));
     assert!(again.err.contains("1 pending case: 1 failed"), "{}", again.err);
     assert_eq!(again.code, exit::VIOLATED);
     assert!(again.out.contains(" still stable-identity/helpdesk/9c1e"), "{}", again.out);
@@ -188,7 +196,7 @@ fn a_failure_is_pending_until_it_holds_three_times_or_is_kept() {
     fs::write(&file, &text).unwrap();
     for held in 1..=3 {
         assert!(file.exists());
-        let ran = here.did("explore --seeds 1..2");
+        let ran = here.did("explore --strategy swarm --seeds 1..2");
         assert_eq!(ran.code, exit::HELD, "{}", ran.out);
         assert!(ran.out.contains(&format!("held {held} of 3 times in a row")), "{}", ran.out);
     }
@@ -253,7 +261,7 @@ fn commands_around_cases() {
 #[test]
 fn a_finished_run_is_shown_from_its_files() {
     let here = Here::new("show");
-    let found = here.did(&format!("explore --seeds 0..20 --mutant {MUTANT}"));
+    let found = here.did(&format!("explore --strategy swarm --seeds 0..20 --mutant {MUTANT}"));
     assert_eq!(found.code, exit::VIOLATED);
     let latest = here.0.join("artifacts/latest");
     let story = here.did(&format!("show {}", latest.display()));
@@ -276,7 +284,7 @@ fn a_finished_run_is_shown_from_its_files() {
 #[test]
 fn a_failure_is_confirmed_by_a_fresh_process() {
     let here = Here::new("confirm");
-    let line = format!("explore one-ticket --seeds 0..20 --mutant {MUTANT}");
+    let line = format!("explore one-ticket --strategy swarm --seeds 0..20 --mutant {MUTANT}");
     let same = here.did_with(Some(elsewhere), &line);
     assert_eq!(same.code, exit::VIOLATED, "{}{}", same.out, same.err);
     let differs = here.did_with(Some(otherwise), &line);
@@ -292,7 +300,7 @@ fn a_failure_is_confirmed_by_a_fresh_process() {
 #[test]
 fn shrinking_is_a_choice() {
     let here = Here::new("choice");
-    let line = format!("explore --seeds 0..1 --mutant {MUTANT} --format json");
+    let line = format!("explore --strategy swarm --seeds 0..1 --mutant {MUTANT} --format json");
     let whole = lines(&here.did(&format!("{line} --no-shrink")).out).remove(0);
     assert_eq!(whole["shrunk"]["faults"], serde_json::json!([3, 3]));
     let command = whole["replay"].as_str().unwrap();

@@ -47,6 +47,7 @@ fn reported(
     let explored = Explored {
         request: &request,
         done: &done,
+        certificates: &[],
         commit: Some("4f1c2aa"),
         wall_s: 64.06,
         cpu_s: Some(1.6),
@@ -147,6 +148,7 @@ fn each_gap_is_found_and_nothing_else() {
         let explored = Explored {
             request: &request,
             done: &done,
+            certificates: &[],
             commit: None,
             wall_s: 0.0,
             cpu_s: None,

@@ -1,0 +1,108 @@
+//! Enumeration of the real workflow: what there is to try, that skipping loses nothing, and that the
+//! certificate notices what was left out.
+
+use destinations::Contract;
+use sim::enumerate::{Certificate, Subject, enumerate};
+use sim::explore::{Chosen, Exploration, Notice, Request, Search};
+use sim::pipeline::Pipeline;
+use sim::replay::killed_by;
+use sim::run::Options;
+use sim::seeds::{Seeds, Shard};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// The run that every other scenario breaks in one place.
+const PLAIN: &str = "first-delivery";
+/// Kinds that are enough to reach every part of the workflow and few enough to try every pair.
+const FEW: &[&str] =
+    &["lose-response", "lose-request", "apply-late", "kill", "power-cut", "pause", "error-after"];
+
+/// What is enumerated.
+struct How<'a> {
+    scenario: &'a str,
+    contract: &'a str,
+    mutant: Option<&'a str>,
+    kinds: Option<&'a [&'a str]>,
+    depth: u32,
+    skips: bool,
+}
+
+impl Default for How<'_> {
+    fn default() -> Self {
+        How { scenario: PLAIN, contract: "zendesk_ticket", mutant: None, kinds: None, depth: 2, skips: true }
+    }
+}
+
+fn enumerated(how: &How<'_>) -> (Certificate, Exploration) {
+    let catalogue = Arc::new(scenarios::catalogue());
+    let index = catalogue.scenarios.iter().position(|one| one.name() == how.scenario).expect("a scenario");
+    let scenario = &*catalogue.scenarios[index];
+    let contract = scenario.contracts().into_iter().find(|one| one.id == how.contract).expect("a contract");
+    let chosen = Chosen {
+        scenario: index,
+        name: scenario.name(),
+        contracts: vec![Arc::clone(&contract)],
+        killed_by: killed_by(scenario, how.mutant),
+    };
+    let request = Request {
+        chosen: vec![chosen],
+        seeds: Seeds::parse("0", &|| Err("no commit is named".into())).expect("a seed"),
+        shard: Shard::ALL,
+        jobs: 2,
+        mutant: how.mutant.map(str::to_owned),
+        kinds: how.kinds.map(|kinds| kinds.iter().map(|kind| (*kind).to_owned()).collect()),
+        steps_max: Options::default().steps_max,
+        failures_max: None,
+        time: None,
+        run_max: sim::watch::LIMIT,
+    };
+    let subject = Subject { skips: how.skips, ..Subject::new(0, &contract, how.depth) };
+    let pipeline = Pipeline::real().expect("this build can simulate");
+    let quiet = AtomicBool::new(false);
+    let mut silent = |_: Notice<'_>| {};
+    let mut search = Search::new(&catalogue, pipeline, request, &quiet, &mut silent);
+    let (certificate, _) = enumerate(&mut search, &subject);
+    let done = search.finish();
+    assert_eq!((done.harness, done.differing), (0, 0), "{:?}", done.harness_examples);
+    (certificate, done)
+}
+
+fn fingerprints(done: &Exploration) -> BTreeSet<String> {
+    done.failures.iter().map(|failure| failure.fingerprint.0.clone()).collect()
+}
+
+/// Boundaries and singles of the plain run, by contract: a boundary that goes missing is seen here.
+#[test]
+fn what_there_is_to_try() {
+    let mut told = String::new();
+    for contract in destinations::builtin() {
+        let Contract { id, .. } = &contract;
+        let (certificate, _) = enumerated(&How { contract: id, depth: 1, ..How::default() });
+        assert!(certificate.complete && certificate.drift == 0, "{certificate:?}");
+        assert_eq!(certificate.violated, 0, "{certificate:?}");
+        assert_eq!(certificate.contract_digest, contract.digest());
+        let skipped = certificate.skipped.iter().map(|(why, n)| format!("; {n} {why}")).collect::<String>();
+        told += &format!("{id}: {} boundaries, {} singles", certificate.boundaries, certificate.singles);
+        told += &format!("{skipped}\n");
+        for (kind, n) in &certificate.boundaries_by_kind {
+            told += &format!("  {n} {kind}\n");
+        }
+    }
+    insta::assert_snapshot!(told);
+}
+
+/// The same failures are found with and without skipping, with the workflow as it is and with its mistakes.
+#[test]
+fn skipping_loses_no_failure() {
+    let mutants =
+        [None, Some("fresh-key-per-retry"), Some("timeout-is-rejection"), Some("ignore-safe-until")];
+    for mutant in mutants {
+        let how = How { mutant, kinds: Some(FEW), ..How::default() };
+        let (less, some) = enumerated(&how);
+        let (more, all) = enumerated(&How { skips: false, ..how });
+        assert!(less.runs * 10 < more.runs * 9, "{} of {} runs", less.runs, more.runs);
+        assert_eq!(fingerprints(&some), fingerprints(&all), "{mutant:?}");
+        assert_eq!(mutant.is_none(), some.failures.is_empty());
+    }
+}
