@@ -235,7 +235,7 @@ fn explain(catalogue: &Catalogue) -> Vec<String> {
         "  cargo sim shrink CASE   the smallest plan with the same failure",
         "  cargo sim show CASE     a finished run again, from its files",
         "  cargo sim keep CASE     commit a failure as a case; `drop` forgets it",
-        "  cargo sim list          scenarios, contracts, mutants, invariants",
+        "  cargo sim list          scenarios, contracts, mutants, invariants, cases",
         "  cargo sim check         contracts are valid, a canary is caught, runs repeat",
         "  cargo sim bench         what a run costs",
         "",

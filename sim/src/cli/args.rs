@@ -92,7 +92,7 @@ pub enum Command {
     /// Run a case file once and print what happens, for another process of this program
     #[command(hide = true)]
     Again(AgainArgs),
-    /// List scenarios, contracts, mutants and invariants
+    /// List scenarios, contracts, mutants, invariants and cases
     List(ListArgs),
     /// See that contracts are valid, a canary is caught, and runs repeat
     Check,

@@ -1,6 +1,7 @@
-//! `list`: what there is to run, and what it is run against.
+//! `list`: what there is to run, what it is run against, and what was kept of earlier runs.
 
 use super::args::{Format, ListArgs};
+use super::subject::{Kept, open, shown, tomls};
 use super::{CliError, Context, choose, exit};
 use crate::catalogue::Catalogue;
 use crate::invariants::INVARIANTS;
@@ -12,9 +13,10 @@ pub(super) fn run(cx: &mut Context<'_>, args: &ListArgs) -> Result<u8, CliError>
     let named: Result<Vec<usize>, CliError> =
         args.scenarios.iter().map(|name| choose::scenario(&cx.catalogue, name)).collect();
     let named = named?;
+    let kept = cases(&cx.catalogue)?;
     let lines = match (cx.format, named.is_empty()) {
-        (Format::Json, _) => json(&cx.catalogue),
-        (_, true) => text(&cx.catalogue),
+        (Format::Json, _) => [json(&cx.catalogue), kept.iter().map(case_json).collect()].concat(),
+        (_, true) => [text(&cx.catalogue), cases_text(&kept)].concat(),
         (_, false) => named.iter().flat_map(|index| full(&*cx.catalogue.scenarios[*index])).collect(),
     };
     for line in lines {
@@ -22,6 +24,56 @@ pub(super) fn run(cx: &mut Context<'_>, args: &ListArgs) -> Result<u8, CliError>
         cx.print(&line);
     }
     Ok(exit::HELD)
+}
+
+/// The committed cases.
+fn cases(catalogue: &Catalogue) -> Result<Vec<Kept>, CliError> {
+    let paths = catalogue.cases.as_deref().map_or(Ok(vec![]), tomls)?;
+    paths.iter().map(|path| open(catalogue, path)).collect()
+}
+
+fn cases_text(kept: &[Kept]) -> Vec<String> {
+    if kept.is_empty() {
+        return vec![];
+    }
+    let mut lines =
+        vec![String::new(), "Cases: what was found once, and runs first in every exploration".into()];
+    let width = kept.iter().map(|one| one.name().len()).max().unwrap_or(0);
+    lines.extend(kept.iter().map(|one| {
+        let case = &one.case;
+        format!("  {:<width$}  {:<8}  {}", one.name(), case.expect.word(), case.recipe.case)
+    }));
+    lines
+}
+
+#[derive(Serialize)]
+struct CaseLine<'a> {
+    kind: &'static str,
+    name: String,
+    file: String,
+    case: String,
+    mutant: Option<&'a str>,
+    expect: &'static str,
+    found: Option<&'a str>,
+    issue: Option<&'a str>,
+    faults: usize,
+    head: &'a [String],
+}
+
+fn case_json(kept: &Kept) -> String {
+    let case = &kept.case;
+    json_line(&CaseLine {
+        kind: "case",
+        name: kept.name(),
+        file: shown(&kept.path),
+        case: case.recipe.case.to_string(),
+        mutant: case.recipe.mutant.as_deref(),
+        expect: case.expect.word(),
+        found: case.found.as_ref().map(|found| found.0.as_str()),
+        issue: case.issue.as_deref(),
+        faults: case.recipe.tape.faults().len(),
+        head: &case.head,
+    })
 }
 
 fn first_line(scenario: &dyn Scenario) -> &'static str {

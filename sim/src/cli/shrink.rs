@@ -39,6 +39,9 @@ pub(super) fn run(cx: &mut Context<'_>, args: &ShrinkArgs) -> Result<u8, CliErro
         }
         None => None,
     };
+    if written.is_none() {
+        answer.question = question;
+    }
     let code = code_of(&answer);
     if cx.format == Format::Json {
         cx.print(&json::verdict(&answer, code));
@@ -46,8 +49,9 @@ pub(super) fn run(cx: &mut Context<'_>, args: &ShrinkArgs) -> Result<u8, CliErro
     }
     let style = cx.out_style;
     if answer.told.is_none() {
-        let rest = format!("{} fails in no way: there is nothing to shrink", question.case);
+        let rest = format!("{} fails in no way: there is nothing to shrink", answer.question.case);
         cx.print(&style.status(Tone::Plain, "NOTHING", &rest));
+        return Ok(code);
     }
     for line in told(style, &answer, &contract, None) {
         cx.print(&line);

@@ -119,8 +119,8 @@ fn nothing(text: &str, known: &[String]) -> CliError {
     let mut help = vec![];
     let known: Vec<&str> = known.iter().map(String::as_str).collect();
     help.extend(nearest(text, &known).map(|near| format!("did you mean `{near}`?")));
-    help.push("a case looks like one-ticket/zendesk_ticket@760: `cargo sim list` shows scenarios and".into());
-    help.push("contracts, any seed will do; a case file is named by its path or by its name".into());
+    help.push("a case looks like one-ticket/zendesk_ticket@760; any seed will do".into());
+    help.push("a case file is named by its path or by its name; `cargo sim list` shows all of these".into());
     let message = format!("`{text}` is neither a case nor a case file");
     CliError { code: exit::USAGE, message, help }
 }
@@ -138,6 +138,11 @@ impl Subject {
 }
 
 impl Kept {
+    /// Its file's name, without the ending.
+    pub(super) fn name(&self) -> String {
+        self.path.file_stem().map_or(String::new(), |stem| stem.to_string_lossy().into_owned())
+    }
+
     /// The plain question about it.
     pub(super) fn question(&self, mutant: Option<&str>) -> Result<Question, CliError> {
         let recipe = self.case.recipe.clone();

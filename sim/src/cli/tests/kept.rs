@@ -107,9 +107,10 @@ fn testify(file: &Path, steps_max: u32, mistaken: bool) -> Result<Testimony, Str
     let written = crate::replay::Written { recipe: recipe.clone(), path: String::new() };
     let question =
         Question { mutant, steps_max, written: Some(written), ..Question::about(recipe.case.clone()) };
-    let scenario = crate::fixture::Toy("one-ticket");
+    let known = catalogue();
+    let scenario = &**known.scenarios.iter().find(|one| one.name() == recipe.case.scenario).unwrap();
     let contract = scenario.contracts().into_iter().find(|one| one.id == recipe.case.contract).unwrap();
-    let answer = replay(pipeline(), &scenario, &contract, &question, &Watch::default());
+    let answer = replay(pipeline(), scenario, &contract, &question, &Watch::default());
     let answer = answer.map_err(|error| error.to_string())?;
     Ok(Testimony::of(&answer.ran, answer.fingerprint()))
 }
@@ -259,9 +260,28 @@ fn commands_around_cases() {
 }
 
 #[test]
+fn committed_cases_are_listed() {
+    let here = Here::new("list");
+    here.commit("known.toml", &CASE.replace("\"held\"", "\"violated\"\nissue    = \"issue 17\""));
+    let mut shown = String::new();
+    for line in ["list", "list --format json"] {
+        let args = Args::try_parse_from(std::iter::once("cargo-sim").chain(line.split_whitespace())).unwrap();
+        let (mut out, mut err) = (vec![], vec![]);
+        let catalogue = Catalogue { cases: Some(here.cases()), ..catalogue() };
+        let place = Place::default();
+        let code = run(catalogue, Some(pipeline()), &args, &place, Terminals::default(), &mut out, &mut err);
+        assert_eq!(code, exit::HELD);
+        let out = String::from_utf8(out).unwrap();
+        shown += out.lines().rev().find(|line| line.contains("known")).unwrap();
+        shown.push('\n');
+    }
+    insta::assert_snapshot!("list", here.plain(&shown));
+}
+
+#[test]
 fn a_finished_run_is_shown_from_its_files() {
     let here = Here::new("show");
-    let found = here.did(&format!("explore --strategy swarm --seeds 0..20 --mutant {MUTANT}"));
+    let found = here.did(&format!("explore --strategy swarm --seeds 0..50 --mutant {MUTANT}"));
     assert_eq!(found.code, exit::VIOLATED);
     let latest = here.0.join("artifacts/latest");
     let story = here.did(&format!("show {}", latest.display()));
@@ -284,12 +304,12 @@ fn a_finished_run_is_shown_from_its_files() {
 #[test]
 fn a_failure_is_confirmed_by_a_fresh_process() {
     let here = Here::new("confirm");
-    let line = format!("explore one-ticket --strategy swarm --seeds 0..20 --mutant {MUTANT}");
+    let line = format!("explore --strategy swarm --seeds 0..50 --mutant {MUTANT}");
     let same = here.did_with(Some(elsewhere), &line);
     assert_eq!(same.code, exit::VIOLATED, "{}{}", same.out, same.err);
     let differs = here.did_with(Some(otherwise), &line);
     assert_eq!(differs.code, exit::DIFFERS, "{}{}", differs.out, differs.err);
-    assert!(!differs.out.contains("VIOLATED one-ticket/"), "what does not repeat is not told");
+    assert!(!differs.out.contains(" cargo sim replay "), "what does not repeat is not told");
     let from = differs.out.lines().skip_while(|line| !line.contains("DIFFER")).take(5);
     insta::assert_snapshot!("differs", from.collect::<Vec<_>>().join("\n"));
     let none = here.did_with(Some(|_, _| Err("no process can be started: too many".into())), &line);
@@ -300,7 +320,7 @@ fn a_failure_is_confirmed_by_a_fresh_process() {
 #[test]
 fn shrinking_is_a_choice() {
     let here = Here::new("choice");
-    let line = format!("explore --strategy swarm --seeds 0..1 --mutant {MUTANT} --format json");
+    let line = format!("explore --strategy swarm --seeds 20..21 --mutant {MUTANT} --format json");
     let whole = lines(&here.did(&format!("{line} --no-shrink")).out).remove(0);
     assert_eq!(whole["shrunk"]["faults"], serde_json::json!([3, 3]));
     let command = whole["replay"].as_str().unwrap();
