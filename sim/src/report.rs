@@ -2,6 +2,8 @@
 
 pub mod json;
 pub mod ledger;
+pub mod likelihood;
+pub mod matrix;
 pub mod text;
 
 use crate::explore::{Exploration, Failure, Request};
