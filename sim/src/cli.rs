@@ -1,10 +1,11 @@
-//! The command line: `explore`, `replay`, `shrink`, `show`, `keep`, `drop`, `list`, `check`, `bench`. Data on
-//! stdout, all else on stderr.
+//! The command line: `explore`, `replay`, `shrink`, `show`, `keep`, `drop`, `list`, `mutants`, `check`, `bench`.
+//! Data on stdout, all else on stderr.
 
 mod again;
 mod args;
 mod artifacts;
 mod bench;
+mod canaries;
 mod cases;
 mod check;
 mod choose;
@@ -13,13 +14,16 @@ mod explore;
 mod failures;
 mod github;
 mod keep;
+mod likelihood;
 mod list;
+mod mutants;
 mod pending;
 mod place;
 mod replay;
 mod show;
 mod shrink;
 mod subject;
+mod twin;
 
 pub use args::{Args, Format};
 
@@ -158,7 +162,8 @@ fn run(
         Command::Drop(args) => drop::run(&mut cx, args),
         Command::Again(args) => again::run(&mut cx, args),
         Command::List(args) => list::run(&mut cx, args),
-        Command::Check => check::run(&mut cx),
+        Command::Mutants(args) => mutants::run(&mut cx, args),
+        Command::Check(args) => check::run(&mut cx, args),
         Command::Bench(args) => bench::run(&mut cx, args),
     };
     match done.and_then(|code| cx.written().map(|()| code)) {
@@ -236,7 +241,8 @@ fn explain(catalogue: &Catalogue) -> Vec<String> {
         "  cargo sim show CASE     a finished run again, from its files",
         "  cargo sim keep CASE     commit a failure as a case; `drop` forgets it",
         "  cargo sim list          scenarios, contracts, mutants, invariants, cases",
-        "  cargo sim check         contracts are valid, a canary is caught, runs repeat",
+        "  cargo sim mutants       each known mistake must be found: the kill matrix",
+        "  cargo sim check         contracts are valid, canaries are caught, runs repeat",
         "  cargo sim bench         what a run costs",
         "",
     ]

@@ -247,7 +247,8 @@ impl DeskHost {
     /// What the desk takes over a request: its own time for each exchange.
     fn service(&self, exchange: &ExchangeName) -> Duration {
         let spread = self.plan.service_ms.max(1);
-        let mut rng = Seed(self.plan.seed).stream(&format!("service/{exchange}"));
+        let seed = self.field.reroll.seed().unwrap_or(Seed(self.plan.seed));
+        let mut rng = seed.stream(&format!("service/{exchange}"));
         Duration::from_millis(spread / 2 + rng.below(spread))
     }
 

@@ -330,7 +330,8 @@ impl Fold<'_, '_> {
 }
 
 impl Came {
-    fn word(&self) -> &'static str {
+    /// The verdict in a word.
+    pub fn word(&self) -> &'static str {
         match self {
             Came::Held => "held",
             Came::Violated { .. } => "violated",

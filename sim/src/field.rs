@@ -8,7 +8,8 @@ use crate::disk::{DiskImage, Machine};
 use crate::fault::{Call, ExchangeName, Fault, FaultTape, Phase, Place, What};
 use crate::history::{History, Kind, Nanos, Step};
 use crate::plan::Delivery;
-use crate::run::{BeliefAt, Visit};
+use crate::reroll::Rerolling;
+use crate::run::{BeliefAt, Reroll, Visit};
 use crate::scenario::{Believes, Serves, WallClock};
 use crate::wallclock::WallClockState;
 use boundary::{DiskTrouble, Hooks};
@@ -123,6 +124,7 @@ pub(crate) struct Field {
     keep: bool,
     take_journal: bool,
     note_places: bool,
+    pub(crate) reroll: Rerolling,
     me: Weak<Field>,
 }
 
@@ -135,6 +137,7 @@ pub(crate) struct FieldOptions {
     pub(crate) keep: bool,
     pub(crate) journal: bool,
     pub(crate) places: bool,
+    pub(crate) reroll: Option<Reroll>,
 }
 
 pub(crate) fn now() -> Nanos {
@@ -186,6 +189,7 @@ impl Field {
                 keep: options.keep,
                 take_journal: options.journal,
                 note_places: options.places,
+                reroll: Rerolling::new(options.reroll),
                 me: me.clone(),
             }
         })
@@ -261,6 +265,7 @@ impl Field {
         if !state.storm {
             return None;
         }
+        self.reroll.came_by();
         if self.note_places {
             let step = Step(state.history.events().len() as u32);
             state.visits.push(Visit { place: place.clone(), step });

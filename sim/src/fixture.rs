@@ -10,7 +10,8 @@ use crate::plan::{Ask, Case, Delivery, DeskPlan, Expect, Plan, Workload};
 use crate::replay::killed_by;
 use crate::run::{BeliefAt, End, Moment, Options, Run, Visit};
 use crate::scenario::{
-    Believes, BoxError, BoxFuture, Choice, Decision, DrawnFaults, Goal, Mutant, Node, Scenario, Serves, Story,
+    Believes, BoxError, BoxFuture, Choice, Decision, DrawnFaults, Goal, Mutant, Node, Scenario, Seen, Serves,
+    Story,
 };
 use crate::seed::Seed;
 use crate::seeds::{Seeds, Shard};
@@ -67,8 +68,9 @@ impl Scenario for Toy {
             desk: DeskPlan::default(),
         }
     }
-    fn faults(&self, _: &Contract, _: &Workload, _: Seed) -> DrawnFaults {
-        DrawnFaults::default()
+    fn faults(&self, _: &Contract, _: &Workload, seed: Seed) -> DrawnFaults {
+        let more = if seed.stream("more").chance(300) { both() } else { vec![] };
+        DrawnFaults { own: vec![], more }
     }
     fn boot(&self, _: Node) -> BoxFuture<'static, Result<(), BoxError>> {
         Box::pin(async { Ok(()) })
@@ -139,6 +141,15 @@ pub(crate) fn create(nth: u32) -> ExchangeName {
     ExchangeName { call: Call::Create, about: OPERATION.into(), nth }
 }
 
+/// Lose the answer, kill at the next sync.
+fn both() -> Vec<Fault> {
+    let at = Place::Sync { boot: 1, nth: 2, when: When::After };
+    vec![
+        Fault { at: Place::Exchange(create(1)), what: What::LoseResponse(Loss::Silence) },
+        Fault { at, what: What::Kill(5000) },
+    ]
+}
+
 /// Lose the answer, kill at the next sync, and a fault that never strikes; odd seeds have only the first.
 fn draft(
     scenario: &dyn Scenario,
@@ -147,10 +158,10 @@ fn draft(
     mutant: Option<&str>,
     kinds: Option<&[String]>,
 ) -> Result<Plan, String> {
-    let mut faults = vec![Fault { at: Place::Exchange(create(1)), what: What::LoseResponse(Loss::Silence) }];
-    if seed.0.is_multiple_of(2) {
-        let at = Place::Sync { boot: 1, nth: 2, when: When::After };
-        faults.push(Fault { at, what: What::Kill(5000) });
+    let mut faults = both();
+    if !seed.0.is_multiple_of(2) {
+        faults.truncate(1);
+    } else {
         faults.push(Fault { at: Place::Exchange(create(9)), what: What::AnswerSlowly(5000) });
     }
     faults.retain(|fault| kinds.is_none_or(|kinds| kinds.iter().any(|kind| kind == fault.what.kind())));
@@ -167,6 +178,7 @@ fn draft(
 /// A history that is written by hand as it goes.
 struct Script {
     history: History,
+    serves: Serves,
     desk: Desk,
     fired: Vec<Option<Step>>,
     tape: FaultTape,
@@ -229,8 +241,9 @@ impl Script {
         };
         let mut cause = arrived;
         if let Some(effect) = self.desk.ledger().effects().get(before).cloned() {
+            let seen = Seen { call: Call::Create, key: Some(key), body: &[] };
             let kind = Kind::Effect {
-                about: OPERATION.into(),
+                about: (self.serves)(seen).unwrap_or_else(|| OPERATION.into()),
                 record: effect.record,
                 key: Some(key.into()),
                 late: false,
@@ -253,11 +266,14 @@ impl Script {
 }
 
 /// With the mistake, the process that starts again after the kill makes a new key.
-fn run(_: &dyn Scenario, plan: &Plan, options: &Options) -> Run {
-    let contract = destinations::named(&plan.case.contract).expect("it comes with the crate");
+fn run(scenario: &dyn Scenario, plan: &Plan, options: &Options) -> Run {
+    let contracts = scenario.contracts();
+    let contract = contracts.iter().find(|contract| contract.id == plan.case.contract);
+    let contract = contract.expect("the scenario offers it");
     let mut script = Script {
         history: History::default(),
-        desk: Desk::new(contract, DeskOptions::default()),
+        serves: scenario.serves(),
+        desk: Desk::new((**contract).clone(), DeskOptions::default()),
         fired: vec![None; plan.tape.faults().len()],
         tape: plan.tape.clone(),
         now: 0,

@@ -22,11 +22,14 @@
 //! - [`pipeline`], [`explore`], [`replay`], [`mod@bench`]: many runs, one run twice, runs against the clock.
 //! - [`mod@shrink`], [`case`], [`confirm`]: a failure made small, kept, and run again in a fresh process.
 //! - [`strategies`], [`enumerate`]: which plans are searched for, and in which order.
+//! - [`matrix`], [`likelihood`]: how many plans each search needs for each known mistake, and which decision
+//!   of a run settles a failure.
 //! - [`story`], [`report`], [`cli`]: how people and machines see it.
 #![deny(unsafe_code)]
 
 pub mod belief;
 pub mod bench;
+mod canary;
 pub mod case;
 pub mod catalogue;
 pub mod cli;
@@ -48,6 +51,8 @@ pub mod history;
 pub mod invariants;
 #[cfg(madsim)]
 mod io;
+pub mod likelihood;
+pub mod matrix;
 pub mod menu;
 #[cfg(madsim)]
 mod outside;
@@ -57,6 +62,8 @@ pub mod plan;
 pub mod progress;
 pub mod replay;
 pub mod report;
+#[cfg(madsim)]
+mod reroll;
 pub mod resources;
 pub mod run;
 pub mod scenario;

@@ -31,7 +31,22 @@ pub struct Progress {
     total: u64,
     started: Instant,
     shown: Shown,
+    words: Words,
 }
+
+/// What progress is made in.
+#[derive(Clone, Copy, Debug)]
+pub struct Words {
+    /// What is done: `Explore`.
+    pub verb: &'static str,
+    /// One of what is done.
+    pub unit: &'static str,
+    /// One of what is found.
+    pub found: &'static str,
+}
+
+/// Of an exploration.
+pub const EXPLORE: Words = Words { verb: "Explore", unit: "run", found: "failure" };
 
 enum Shown {
     Bar(ProgressBar),
@@ -42,13 +57,18 @@ enum Shown {
 impl Progress {
     /// Progress towards so many runs.
     pub fn new(show: Show, is_terminal: bool, style: Style, total: u64) -> Self {
+        Progress::in_words(EXPLORE, show, is_terminal, style, total)
+    }
+
+    /// Progress of another kind.
+    pub fn in_words(words: Words, show: Show, is_terminal: bool, style: Style, total: u64) -> Self {
         let shown = match show {
             Show::None => Shown::Nothing,
-            Show::Bar => Shown::Bar(bar(total)),
-            Show::Auto if is_terminal => Shown::Bar(bar(total)),
+            Show::Bar => Shown::Bar(bar(words, total)),
+            Show::Auto if is_terminal => Shown::Bar(bar(words, total)),
             Show::Counter | Show::Auto => Shown::Counter { from: 0, tenths: 0 },
         };
-        Progress { style, total, started: now(), shown }
+        Progress { style, total, started: now(), shown, words }
     }
 
     /// The next stage: to so many runs in all.
@@ -66,17 +86,18 @@ impl Progress {
 
     /// So many are done.
     pub fn done(&mut self, err: &mut dyn Write, done: u64, failures: usize, scenario: &str) {
+        let Words { verb, unit, found } = self.words;
         let rate = || {
             let seconds = self.started.elapsed().as_secs_f64();
             grouped((done as f64 / seconds.max(1e-3)) as u64)
         };
-        let failed = || count(failures as u64, "failure");
+        let failed = || count(failures as u64, found);
         match &mut self.shown {
             Shown::Nothing => {}
             Shown::Bar(bar) => {
                 bar.set_position(done);
                 if done % WORDS_EVERY == 1 || done == self.total {
-                    bar.set_message(format!("{} runs/s   {scenario}   {}", rate(), failed()));
+                    bar.set_message(format!("{} {unit}s/s   {scenario}   {}", rate(), failed()));
                 }
             }
             Shown::Counter { from, tenths } => {
@@ -85,14 +106,14 @@ impl Progress {
                 if now > *tenths && total >= COUNTED_MIN {
                     *tenths = now;
                     let line = format!(
-                        "{}/{} ({} %)   {} runs/s   {}",
+                        "{}/{} ({} %)   {} {unit}s/s   {}",
                         grouped(done),
                         grouped(total),
                         now * 10,
                         rate(),
                         failed()
                     );
-                    write_line(err, &self.style.status(Tone::Plain, "Explore", &line));
+                    write_line(err, &self.style.status(Tone::Plain, verb, &line));
                 }
             }
         }
@@ -119,12 +140,12 @@ fn write_line(err: &mut dyn Write, line: &str) {
     let _ = writeln!(err, "{line}");
 }
 
-fn bar(total: u64) -> ProgressBar {
+fn bar(words: Words, total: u64) -> ProgressBar {
     let style = ProgressStyle::with_template("{prefix:>12} [{bar:27}] {human_pos}/{human_len}   {msg}")
         .expect("the template is a constant")
         .progress_chars("=> ");
     let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
-    bar.with_style(style).with_prefix("Explore")
+    bar.with_style(style).with_prefix(words.verb)
 }
 
 #[cfg(test)]

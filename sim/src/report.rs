@@ -3,6 +3,8 @@
 pub mod certificate;
 pub mod json;
 pub mod ledger;
+pub mod likelihood;
+pub mod matrix;
 pub mod text;
 
 use crate::enumerate::Certificate;

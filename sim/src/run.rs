@@ -18,11 +18,23 @@ pub struct Options {
     pub journal: bool,
     /// Whether the places are noted at which faults could have struck.
     pub places: bool,
+    /// From where on everything is drawn anew.
+    pub reroll: Option<Reroll>,
+}
+
+/// A run that is as it was up to a boundary, and another one after it: latencies, service times, the
+/// scheduler's choices and people's delays come from another seed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reroll {
+    /// The last boundary that is kept, by its place among the run's visits, from 1; 0 keeps nothing.
+    pub after_visit: u32,
+    /// The seed of what follows.
+    pub seed: u64,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { steps_max: 20_000, journal: false, places: false }
+        Options { steps_max: 20_000, journal: false, places: false, reroll: None }
     }
 }
 

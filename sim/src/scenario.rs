@@ -60,6 +60,11 @@ pub trait Scenario: Send + Sync {
     fn story(&self) -> Story;
     /// The contracts for which it makes sense.
     fn contracts(&self) -> Vec<Arc<Contract>>;
+    /// The contract as the workflow is told it. A destination that breaks its promise is a scenario of its
+    /// own: there this is another one than the destination follows.
+    fn told(&self, contract: &Arc<Contract>) -> Arc<Contract> {
+        Arc::clone(contract)
+    }
     /// What the workflow and the oracle assume about networks, pauses and late commits.
     fn assumptions(&self, contract: &Contract) -> Assumptions;
     /// What the outside asks for, drawn from the seed.

@@ -7,7 +7,7 @@ mod sides;
 mod text;
 
 pub use text::to_ascii;
-pub(crate) use text::wrap;
+pub(crate) use text::{cut, wrap};
 
 use crate::history::Step;
 use crate::replay::{Answer, Need, ToldFault};

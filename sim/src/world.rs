@@ -161,6 +161,7 @@ async fn live(
         keep: plan.mutant.is_none(),
         journal: options.journal,
         places: options.places,
+        reroll: options.reroll,
     };
     let field = Field::new(scenario.image(), field_options, sender);
     crate::vfs::seed_randomness(plan.schedule, 0);
@@ -248,7 +249,7 @@ impl Supervisor<'_> {
             listen: WORKFLOW_ADDRESS.into(),
             desk: DESK_ADDRESS.into(),
             connect: crate::wire::connect(&self.field, self.contract, DESK),
-            contract: self.contract.clone(),
+            contract: self.scenario.told(self.contract),
             assumptions: self.scenario.assumptions(self.contract),
             clock: self.field.wall_clock(),
             mutant: self.plan.mutant.clone(),

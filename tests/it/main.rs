@@ -24,6 +24,8 @@ mod licences;
 #[cfg(madsim)]
 mod mistakes;
 #[cfg(madsim)]
+mod no_return;
+#[cfg(madsim)]
 mod node_faults;
 #[cfg(not(madsim))]
 mod people;

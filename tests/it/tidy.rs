@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 const FILE_LINES: usize = 500;
 const LINE_CHARS: usize = 110;
 /// The files of the simulator that may speak to it; everything else goes through tokio's names.
-const WORLD: [&str; 8] = [
+const WORLD: [&str; 9] = [
     "world.rs",
     "world/people.rs",
     "world/supervision.rs",
@@ -15,6 +15,7 @@ const WORLD: [&str; 8] = [
     "wire.rs",
     "deskhost.rs",
     "outside.rs",
+    "reroll.rs",
 ];
 
 fn root() -> PathBuf {
@@ -156,7 +157,12 @@ fn unsafe_code_is_in_one_file() {
 #[test]
 fn nothing_iterates_in_an_order_of_chance() {
     let hashed = |line: &str| ["HashMap", "HashSet"].iter().any(|name| line.contains(name));
-    assert_eq!(broken(|name, text| lines_with(name, text, hashed)), NONE);
+    // The canary that must be noticed for it does so on purpose.
+    let elsewhere = broken(|name, text| match name {
+        "sim/src/canary.rs" => vec![],
+        _ => lines_with(name, text, hashed),
+    });
+    assert_eq!(elsewhere, NONE);
 }
 
 #[test]

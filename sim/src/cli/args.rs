@@ -5,7 +5,7 @@ use crate::progress::Show;
 use crate::seeds::Shard;
 use crate::strategies::Strategy;
 use clap::{Parser, Subcommand, ValueEnum};
-use std::num::{NonZeroU32, NonZeroUsize};
+use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -43,13 +43,16 @@ const EXITS: &str = "Exit codes:
    3  undecided: a limit was hit, nothing is violated
    4  nothing ran
    5  not deterministic: one seed, two histories
-   6  the canary was not caught, or a known failure holds
+   6  a canary was not caught, or a known failure holds
    7  with --strict: a goal was never reached, a fault never struck where it can, or a case is stale
   70  the harness failed, or this build cannot simulate";
 
 const SEEDS_HELP: &str = "Seeds:
   7    0x2f8c    3,9,12    0..1000    0..=999    a commit's hash
   5000@COMMIT    5,000 seeds that differ from commit to commit";
+
+const MUTANTS_HELP: &str = "A mutant that no strategy kills is a failure: exit 1.
+In CI, where minutes count: cargo sim mutants --starts 1";
 
 /// When colours are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -94,8 +97,11 @@ pub enum Command {
     Again(AgainArgs),
     /// List scenarios, contracts, mutants, invariants and cases
     List(ListArgs),
-    /// See that contracts are valid, a canary is caught, and runs repeat
-    Check,
+    /// Hunt every known mistake; each must be killed by its invariant
+    #[command(after_help = MUTANTS_HELP)]
+    Mutants(MutantsArgs),
+    /// See that contracts are valid, canaries are caught, and runs repeat
+    Check(CheckArgs),
     /// Measure what a run costs
     Bench(BenchArgs),
 }
@@ -194,6 +200,10 @@ pub struct ReplayArgs {
     /// Run once, compare nothing
     #[arg(long)]
     pub once: bool,
+    /// Which decision settled it: draw everything after each anew, so many times [default: 30]
+    #[arg(long, value_name = "RUNS", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "30", conflicts_with = "verbose")]
+    pub likelihood: Option<NonZeroU32>,
     /// Print every event too
     #[arg(long, short)]
     pub verbose: bool,
@@ -307,6 +317,40 @@ pub struct ListArgs {
     /// Tell these scenarios in full
     #[arg(value_name = "SCENARIO")]
     pub scenarios: Vec<String>,
+}
+
+/// Arguments of `mutants`.
+#[derive(Debug, clap::Args)]
+pub struct MutantsArgs {
+    /// Mutants; all when none is named
+    #[arg(value_name = "NAME")]
+    pub names: Vec<String>,
+    /// Only these strategies [default: all]
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    pub strategy: Vec<String>,
+    /// Starts of a strategy that draws: other seeds each time
+    #[arg(long, default_value = "20", value_name = "N")]
+    pub starts: NonZeroU64,
+    /// Plans that a start may take
+    #[arg(long, default_value = "2000", value_name = "N")]
+    pub budget: NonZeroU64,
+    /// Threads [default: cores]
+    #[arg(long, value_name = "N")]
+    pub jobs: Option<NonZeroUsize>,
+    /// How progress is shown
+    #[arg(long, value_enum, default_value = "auto", value_name = "HOW", help_heading = "Output")]
+    pub show_progress: Show,
+}
+
+/// Arguments of `check`.
+#[derive(Debug, clap::Args)]
+pub struct CheckArgs {
+    /// Compare the runs of so many seeds with those of a second process, and check nothing else
+    #[arg(long, value_name = "N")]
+    pub against_process: Option<NonZeroU64>,
+    /// Print what came of so many seeds, a line each: what the second process does
+    #[arg(long, value_name = "N", hide = true, conflicts_with = "against_process")]
+    pub results: Option<NonZeroU64>,
 }
 
 /// Arguments of `bench`.

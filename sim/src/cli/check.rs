@@ -1,45 +1,48 @@
-//! `check`: in a second, whether contracts are valid, a canary is caught, runs repeat, and a calm run holds.
+//! `check`: in a second, whether contracts are valid, canaries are caught, runs repeat, and a calm run holds.
 
-use super::args::Format;
-use super::{CliError, Context, choose, exit};
+use super::args::{CheckArgs, Format};
+use super::canaries::CANARIES;
+use super::{CliError, Context, choose, exit, twin};
+use crate::catalogue::Catalogue;
 use crate::explore::{Exploration, Request, TWICE, explore};
 use crate::pipeline::Pipeline;
 use crate::plan::Case;
 use crate::report::json::line as json_line;
 use crate::report::text::{Tone, count};
-use crate::run::{Options, Run};
+use crate::run::Options;
 use crate::scenario::Scenario;
 use crate::seed::Seed;
 use crate::seeds::{Seeds, Shard};
-use crate::verdict::{Fingerprint, InvariantId, Judgement, Verdict, Violation};
+use crate::verdict::Verdict;
 use crate::watch::apart;
 use destinations::Contract;
 use serde::Serialize;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::AtomicBool;
 
 /// What one check found.
 #[derive(Serialize)]
-struct Finding {
+pub(super) struct Finding {
     kind: &'static str,
     check: &'static str,
-    exit: u8,
+    pub(super) exit: u8,
     says: String,
 }
 
-pub(super) fn run(cx: &mut Context<'_>) -> Result<u8, CliError> {
+pub(super) fn run(cx: &mut Context<'_>, args: &CheckArgs) -> Result<u8, CliError> {
+    if let Some(seeds) = args.results {
+        return twin::results(cx, seeds.get());
+    }
+    if let Some(seeds) = args.against_process {
+        return twin::against(cx, seeds.get(), &twin::this_program);
+    }
+    let mut findings = vec![contracts(cx)];
+    findings.extend(CANARIES.iter().map(|canary| canary.finding((canary.sing)(cx).as_ref())));
+    findings.extend([repeatable(cx), smoke(cx)]);
     let mut codes = vec![];
-    for check in [contracts, canary, differing_canary, repeatable, smoke] {
-        let finding = check(cx);
+    for finding in findings {
         codes.push(finding.exit);
-        if cx.format == Format::Json {
-            cx.print(&json_line(&finding));
-        } else {
-            let tone = if finding.exit == exit::HELD { Tone::Good } else { Tone::Bad };
-            let word = if finding.exit == exit::HELD { "OK" } else { "FAILED" };
-            let rest = format!("{:<12} {}", finding.check, finding.says);
-            cx.print(&cx.out_style.status(tone, word, &rest));
-        }
+        show(cx, &finding);
     }
     if codes.contains(&exit::USAGE) {
         return Ok(exit::USAGE);
@@ -47,7 +50,17 @@ pub(super) fn run(cx: &mut Context<'_>) -> Result<u8, CliError> {
     Ok(exit::worst(&codes))
 }
 
-fn finding(check: &'static str, exit: u8, says: impl Into<String>) -> Finding {
+pub(super) fn show(cx: &mut Context<'_>, finding: &Finding) {
+    if cx.format == Format::Json {
+        cx.print(&json_line(finding));
+        return;
+    }
+    let (tone, word) = if finding.exit == exit::HELD { (Tone::Good, "OK") } else { (Tone::Bad, "FAILED") };
+    let rest = format!("{:<17} {}", finding.check, finding.says);
+    cx.print(&cx.out_style.status(tone, word, &rest));
+}
+
+pub(super) fn finding(check: &'static str, exit: u8, says: impl Into<String>) -> Finding {
     Finding { kind: "check", check, exit, says: says.into() }
 }
 
@@ -63,30 +76,6 @@ fn contracts(cx: &Context<'_>) -> Finding {
     let own = used.iter().filter(|(contract, _)| texts.iter().all(|(id, _)| *id != contract.id)).count();
     let says = format!("{} are valid", count((texts.len() + own) as u64, "contract"));
     finding("contracts", exit::HELD, says)
-}
-
-/// An invariant that always fails must be found.
-fn canary(cx: &Context<'_>) -> Finding {
-    let pipeline = Pipeline { judge: always_fails, ..cx.pipeline };
-    match first_seeds(cx, pipeline, 1) {
-        Some(done) if done.failures.len() == 1 => {
-            finding("canary", exit::HELD, "an invariant that always fails was caught")
-        }
-        Some(_) => finding("canary", exit::UNEXPECTED, "an invariant that always fails was not caught"),
-        None => finding("canary", exit::NOTHING, "there is no scenario to run"),
-    }
-}
-
-/// A run that differs from its repetition must be found.
-fn differing_canary(cx: &Context<'_>) -> Finding {
-    let pipeline = Pipeline { judge: never_the_same, ..cx.pipeline };
-    match first_seeds(cx, pipeline, 1) {
-        Some(done) if done.differing == 1 => {
-            finding("difference", exit::HELD, "a run that never repeats was caught")
-        }
-        Some(_) => finding("difference", exit::UNEXPECTED, "a run that never repeats was not caught"),
-        None => finding("difference", exit::NOTHING, "there is no scenario to run"),
-    }
 }
 
 fn repeatable(cx: &Context<'_>) -> Finding {
@@ -150,42 +139,28 @@ fn calm_run(pipeline: Pipeline, scenario: &dyn Scenario, contract: &Contract) ->
     }
 }
 
-fn first_seeds(cx: &Context<'_>, pipeline: Pipeline, seeds: u64) -> Option<Exploration> {
-    let chosen = choose::scenarios(&cx.catalogue, &[], None).expect("no name is no unknown name");
+pub(super) fn first_seeds(cx: &Context<'_>, pipeline: Pipeline, seeds: u64) -> Option<Exploration> {
+    let request = request(&cx.catalogue, seeds, 2)?;
+    Some(explore(&cx.catalogue, pipeline, request, &AtomicBool::new(false), &mut |_| {}))
+}
+
+/// The first seeds of everything; none where there is no scenario.
+pub(super) fn request(catalogue: &Catalogue, seeds: u64, jobs: usize) -> Option<Request> {
+    let chosen = choose::scenarios(catalogue, &[], None).expect("no name is no unknown name");
     if chosen.is_empty() {
         return None;
     }
     let no_commit = || Err("no commit is named here".to_owned());
-    let request = Request {
+    Some(Request {
         chosen,
         seeds: Seeds::parse(&format!("0..{seeds}"), &no_commit).expect("a range of some seeds"),
         shard: Shard::ALL,
-        jobs: 2,
+        jobs,
         mutant: None,
         kinds: None,
         steps_max: Options::default().steps_max,
         failures_max: None,
         time: None,
         run_max: crate::watch::LIMIT,
-    };
-    Some(explore(&cx.catalogue, pipeline, request, &AtomicBool::new(false), &mut |_| {}))
-}
-
-const CANARY: InvariantId = InvariantId { id: "C0", name: "canary", says: "this never holds" };
-
-fn always_fails(run: &Run, _: &dyn Scenario) -> Judgement {
-    let about = run.plan.case.to_string();
-    let message = "the canary sings".to_owned();
-    Judgement {
-        verdict: Verdict::Violated(vec![Violation { invariant: CANARY, about, blame: vec![], message }]),
-        fingerprints: vec![Fingerprint("canary".into())],
-        evaluated: vec![],
-        goals: vec![],
-    }
-}
-
-fn never_the_same(_: &Run, _: &dyn Scenario) -> Judgement {
-    static CALLS: AtomicU64 = AtomicU64::new(0);
-    let verdict = Verdict::Undecided(format!("call {}", CALLS.fetch_add(1, Ordering::Relaxed)));
-    Judgement { verdict, fingerprints: vec![], evaluated: vec![], goals: vec![] }
+    })
 }

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Threads that are of any use: each holds a run, and a run uses one core.
-const JOBS_MAX: usize = 256;
+pub(super) const JOBS_MAX: usize = 256;
 
 pub(super) static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 

@@ -29,6 +29,10 @@ pub(super) fn run(cx: &mut Context<'_>, args: &ReplayArgs) -> Result<u8, CliErro
     let (index, contract) = choose::case(&cx.catalogue, &question.case, question.mutant.as_deref())?;
     let answer = super::explore::ask(cx, index, &contract, question)?;
     let code = code_of(&answer);
+    if let Some(runs) = args.likelihood {
+        super::likelihood::run(cx, index, &contract, &answer, runs.get())?;
+        return Ok(code);
+    }
     let until = args.until_step.map(|n| n.get());
     if cx.format == Format::Json {
         for line in json::history(&answer, until) {

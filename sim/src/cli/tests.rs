@@ -61,7 +61,7 @@ fn alone_it_explains_itself_even_where_it_cannot_simulate() {
 
 #[test]
 fn a_build_that_cannot_simulate_refuses_every_command() {
-    for line in ["explore", "replay a/b@1", "list", "check", "bench"] {
+    for line in ["explore", "replay a/b@1", "list", "mutants", "check", "bench"] {
         let refused = did_with(None, &Place::default(), line);
         assert_eq!((refused.code, refused.out.as_str()), (exit::HARNESS, ""));
         assert!(refused.err.starts_with("error: this program was built without "), "{}", refused.err);
@@ -84,6 +84,8 @@ fn errors_name_the_place_and_the_nearest_name() {
         "replay one-ticket/zendesk_ticket@0 --without-fault 9",
         "replay one-ticket/zendesk_ticket@0 --mutant nonsense",
         "list nothing",
+        "mutants fresh-key",
+        "mutants --strategy swam",
         "bench --variants no-stor",
     ] {
         let failed = did(line);
@@ -177,6 +179,98 @@ fn list_tells_what_there_is() {
 }
 
 #[test]
+fn a_canary_that_nobody_notices_is_a_failure() {
+    let unnoticed = with_context(|cx| canaries::tests::unnoticed(cx));
+    assert!(unnoticed.iter().all(|(code, _)| *code == exit::UNEXPECTED), "{unnoticed:?}");
+    let says: Vec<&str> = unnoticed.iter().map(|(_, says)| says.as_str()).collect();
+    insta::assert_snapshot!("canaries_unnoticed", says.join("\n"));
+}
+
+/// Does something with a context of the fixture.
+fn with_context<T>(work: impl FnOnce(&mut Context<'_>) -> T) -> T {
+    let (mut out, mut err) = (vec![], vec![]);
+    let plain = Style { color: false, ascii: false };
+    let mut cx = Context {
+        catalogue: Arc::new(catalogue()),
+        pipeline: pipeline(),
+        format: Format::Text,
+        out_style: plain,
+        err_style: plain,
+        err_is_terminal: false,
+        again: None,
+        out: &mut out,
+        err: &mut err,
+        out_error: None,
+    };
+    work(&mut cx)
+}
+
+/// The gate with a second process that runs this pipeline.
+fn gate(line: &str, other: Pipeline) -> Did {
+    let start = move |args: &[String]| -> Result<Box<dyn std::io::BufRead>, std::io::Error> {
+        let there = did_with(Some(other), &Place::default(), &args.join(" "));
+        Ok(Box::new(std::io::Cursor::new(there.out)))
+    };
+    let (mut out, mut err) = (vec![], vec![]);
+    let plain = Style { color: false, ascii: false };
+    let mut cx = Context {
+        catalogue: Arc::new(catalogue()),
+        pipeline: pipeline(),
+        format: if line.contains("json") { Format::Json } else { Format::Text },
+        out_style: plain,
+        err_style: plain,
+        err_is_terminal: false,
+        again: None,
+        out: &mut out,
+        err: &mut err,
+        out_error: None,
+    };
+    let code = twin::against(&mut cx, 40, &start).unwrap_or_else(|error| {
+        complain(cx.err, plain, &error);
+        error.code
+    });
+    Did { code, out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap() }
+}
+
+#[test]
+fn two_processes_are_compared_to_the_event() {
+    let equal = gate("", pipeline());
+    assert_eq!((equal.code, equal.err.as_str()), (exit::HELD, ""));
+    // The other process has one event more in every run with a restart, as a leak of its own would make it.
+    let leaking = Pipeline {
+        run: |scenario, plan, options| {
+            let mut run = (pipeline().run)(scenario, plan, options);
+            let last = run.history.events().last().map_or(crate::history::Nanos(0), |event| event.t_ns);
+            if run.history.events().iter().any(|event| event.kind == crate::history::Kind::Killed) {
+                run.history.add(last, "world", crate::history::Kind::Quiet, None);
+            }
+            run
+        },
+        ..pipeline()
+    };
+    let differs = gate("", leaking);
+    assert_eq!(differs.code, exit::DIFFERS, "{}{}", differs.out, differs.err);
+    insta::assert_snapshot!("second_process", format!("{}----\n{}", equal.out, differs.out));
+    let told = lines(&gate("json", leaking).out);
+    assert_eq!((&told[1]["kind"], told[1]["b"] != told[1]["a"]), (&"difference".into(), true));
+    let silent = Pipeline { run: |_, _, _| panic!("the other world fell over"), ..pipeline() };
+    let broken = gate("", silent);
+    assert_eq!(broken.code, exit::HARNESS);
+    assert!(broken.err.contains("the second process said less than it must"), "{}", broken.err);
+}
+
+#[test]
+fn the_moment_of_no_return_is_told() {
+    let case = format!("replay one-ticket/zendesk_ticket@0 --mutant {MUTANT}");
+    let told = did(&format!("{case} --likelihood"));
+    assert_eq!((told.code, told.err.as_str()), (exit::VIOLATED, ""));
+    insta::assert_snapshot!("replay_likelihood", told.out);
+    let json = lines(&did(&format!("{case} --likelihood=7 --format json")).out);
+    assert_eq!((&json[0]["kind"], &json[0]["runs"]), (&"likelihood".into(), &7.into()));
+    assert_eq!(did("replay one-ticket/zendesk_ticket@0 --likelihood").code, exit::USAGE);
+}
+
+#[test]
 fn check_passes_and_says_what_fails() {
     let checked = did("check");
     assert_eq!(checked.code, exit::HELD, "{}{}", checked.out, checked.err);
@@ -185,6 +279,60 @@ fn check_passes_and_says_what_fails() {
     let failed = did_with(Some(broken), &Place::default(), "check");
     assert_eq!(failed.code, exit::HARNESS);
     assert!(failed.out.contains("the world fell over"), "{}", failed.out);
+}
+
+/// The time that it took is another each time.
+fn timeless(text: &str) -> String {
+    let without = text.lines().map(|line| match line.split_once("[ ") {
+        Some((before, after)) if line.contains("Summary") => {
+            format!("{before}[TIME{}", &after[after.find(']').unwrap_or(0)..])
+        }
+        _ => line.to_owned(),
+    });
+    without.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn mutants_prints_the_kill_matrix() {
+    let hunted = did("mutants --starts 3 --budget 50 --strategy swarm --show-progress counter");
+    assert_eq!(hunted.code, exit::HELD, "{}{}", hunted.out, hunted.err);
+    assert!(hunted.err.contains("        Hunt 3/3 (100 %)"), "{}", hunted.err);
+    insta::assert_snapshot!("mutants", timeless(&hunted.out));
+    let printed = lines(&did(&format!("mutants {MUTANT} --starts 3 --strategy swarm --format json")).out);
+    assert_eq!(printed.len(), 2);
+    assert_eq!((&printed[0]["kind"], &printed[0]["killed_by"]), (&"mutant".into(), &"V7".into()));
+    assert_eq!((&printed[0]["kills"], &printed[0]["faults_after_shrink"]), (&3.into(), &2.into()));
+    assert_eq!((&printed[1]["killed"], &printed[1]["exit"]), (&1.into(), &0.into()));
+}
+
+#[test]
+fn any_number_of_threads_hunts_the_same() {
+    let one = did("mutants --starts 7 --strategy swarm --jobs 1");
+    let four = did("mutants --starts 7 --strategy swarm --jobs 4");
+    assert_eq!(timeless(&one.out), timeless(&four.out));
+}
+
+#[test]
+fn a_mutant_that_nobody_kills_is_a_failure() {
+    let blind = Pipeline {
+        judge: |run, scenario| {
+            let judged = (pipeline().judge)(run, scenario);
+            crate::verdict::Judgement {
+                verdict: crate::verdict::Verdict::Held,
+                fingerprints: vec![],
+                ..judged
+            }
+        },
+        ..pipeline()
+    };
+    let line = "mutants --starts 2 --budget 30 --strategy swarm";
+    let hunted = did_with(Some(blind), &Place::default(), line);
+    assert_eq!(hunted.code, exit::VIOLATED, "{}{}", hunted.out, hunted.err);
+    insta::assert_snapshot!("mutants_survived", timeless(&hunted.out));
+    let broken = Pipeline { run: |_, _, _| panic!("the world fell over"), ..pipeline() };
+    let failed = did_with(Some(broken), &Place::default(), line);
+    assert_eq!(failed.code, exit::HARNESS);
+    assert!(failed.err.contains("the world fell over") && failed.out.contains("  -  "), "{}", failed.err);
 }
 
 #[test]

@@ -55,13 +55,19 @@ pub struct SeedPlans {
     shard: Shard,
     mutant: Option<String>,
     kinds: Option<Vec<String>>,
+    twice: u64,
 }
 
 impl SeedPlans {
     /// The seeds of a request.
     pub fn of(request: &Request) -> Self {
         let Request { chosen, seeds, shard, mutant, kinds, .. } = request.clone();
-        SeedPlans { chosen, seeds, shard, mutant, kinds }
+        SeedPlans { chosen, seeds, shard, mutant, kinds, twice: TWICE }
+    }
+
+    /// The same, none of them run twice: for who compares runs in another way, or not at all.
+    pub fn once(self) -> Self {
+        SeedPlans { twice: 0, ..self }
     }
 }
 
@@ -88,7 +94,7 @@ impl Plans for SeedPlans {
     }
 
     fn twice(&self) -> u64 {
-        TWICE
+        self.twice
     }
 
     fn by_seed(&self) -> bool {

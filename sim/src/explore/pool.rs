@@ -168,7 +168,8 @@ impl Job {
             Err(error) => return Outcome::empty(k, case, index, Came::Harness(error)),
         };
         let traced = self.plans.traced();
-        let options = Options { steps_max: self.request.steps_max, journal: traced, places: traced };
+        let steps_max = self.request.steps_max;
+        let options = Options { steps_max, journal: traced, places: traced, ..Options::default() };
         self.watch.during(k, &case, || match self.pipeline.once(scenario, &plan, &options) {
             Ok(ran) => {
                 let twice = (k < self.plans.twice()).then(|| self.again(scenario, &plan, &options, &ran));
@@ -206,6 +207,11 @@ impl Job {
 }
 
 impl Outcome {
+    /// The hash of its history; 0 where there was no run.
+    pub fn hash(&self) -> u64 {
+        self.hash
+    }
+
     /// The outcome of a plan that gave no run.
     fn empty(k: u64, case: Case, chosen: usize, came: Came) -> Self {
         Outcome {

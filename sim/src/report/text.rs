@@ -48,7 +48,7 @@ impl Style {
     }
 
     /// A status word and as many lines as its text needs.
-    fn status_wrapped(self, tone: Tone, word: &str, rest: &str) -> Vec<String> {
+    pub fn status_wrapped(self, tone: Tone, word: &str, rest: &str) -> Vec<String> {
         let mut lines = wrap(rest, INDENT, REPORT_WIDTH).into_iter();
         let first = lines.next().unwrap_or_default();
         let first = self.status(tone, word, first.trim_start());
@@ -71,6 +71,11 @@ impl Style {
             _ => Tone::Plain,
         };
         self.line(&self.paint(tone, text))
+    }
+
+    /// A whole line in a tone.
+    pub fn tinted(self, tone: Tone, text: &str) -> String {
+        self.line(&self.paint(tone, text.trim_end()))
     }
 
     fn paint(self, tone: Tone, text: &str) -> String {

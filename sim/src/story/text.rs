@@ -6,7 +6,7 @@ pub(super) fn width(text: &str) -> usize {
 }
 
 /// The text, cut with a mark where it is too long.
-pub(super) fn cut(text: &str, max: usize) -> String {
+pub(crate) fn cut(text: &str, max: usize) -> String {
     if width(text) <= max {
         return text.to_owned();
     }

@@ -6,6 +6,7 @@ use crate::field::PEOPLE;
 use crate::outside;
 use crate::run::End;
 use crate::scenario::{Choice, Decide, Decision, Person, View};
+use crate::seed::Seed;
 use madsim::runtime::NodeHandle;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,6 +25,8 @@ impl Supervisor<'_> {
     /// When the run ends meanwhile.
     pub(super) async fn people_decide(&mut self, people: &NodeHandle) -> Result<bool, End> {
         let Some(after) = self.plan.workload.person_after_ms else { return Ok(false) };
+        let anew = |seed: Seed| seed.stream("person").within(1..=2 * after.max(1));
+        let after = self.field.reroll.seed().map_or(after, anew);
         let mut acted = false;
         for name in self.owned() {
             if !self.decided.insert(name.clone()) {

@@ -4,7 +4,6 @@ use super::*;
 use crate::case::read;
 use crate::confirm::{Again, Testimony};
 use crate::replay::{Question, replay};
-use crate::scenario::Scenario as _;
 use crate::watch::Watch;
 use std::fs;
 use std::path::PathBuf;
