@@ -9,9 +9,6 @@ use std::time::Instant;
 /// Runs between two changes of the bar's words.
 const WORDS_EVERY: u64 = 64;
 
-/// A stage with fewer runs is over before anybody could read how far it is.
-const COUNTED_MIN: u64 = 100;
-
 /// How progress is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Show {
@@ -43,10 +40,12 @@ pub struct Words {
     pub unit: &'static str,
     /// One of what is found.
     pub found: &'static str,
+    /// Fewer than so many are not counted line by line.
+    pub least: u64,
 }
 
 /// Of an exploration.
-pub const EXPLORE: Words = Words { verb: "Explore", unit: "run", found: "failure" };
+pub const EXPLORE: Words = Words { verb: "Explore", unit: "run", found: "failure", least: 100 };
 
 enum Shown {
     Bar(ProgressBar),
@@ -86,7 +85,7 @@ impl Progress {
 
     /// So many are done.
     pub fn done(&mut self, err: &mut dyn Write, done: u64, failures: usize, scenario: &str) {
-        let Words { verb, unit, found } = self.words;
+        let Words { verb, unit, found, least } = self.words;
         let rate = || {
             let seconds = self.started.elapsed().as_secs_f64();
             grouped((done as f64 / seconds.max(1e-3)) as u64)
@@ -103,7 +102,7 @@ impl Progress {
             Shown::Counter { from, tenths } => {
                 let (done, total) = (done - *from, self.total - *from);
                 let now = done.saturating_mul(10) / total.max(1);
-                if now > *tenths && total >= COUNTED_MIN {
+                if now > *tenths && total >= least {
                     *tenths = now;
                     let line = format!(
                         "{}/{} ({} %)   {} {unit}s/s   {}",

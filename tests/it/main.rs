@@ -18,6 +18,8 @@ mod explored;
 mod guard;
 #[cfg(not(madsim))]
 mod identity;
+#[cfg(madsim)]
+mod incidents;
 #[cfg(not(madsim))]
 mod intake;
 mod licences;

@@ -61,8 +61,6 @@ pub enum Mistake {
     SuccessWithoutIdResends,
     /// A success without an id is recorded as completed.
     SuccessWithoutIdCompletes,
-    /// 202 is taken for the record that it promises.
-    AcceptedIsCreated,
     /// A documented refusal is sent again for as long as it is refused.
     RefusalRetried,
     /// A success that cannot be read ends the worker.
@@ -73,8 +71,6 @@ pub enum Mistake {
     NoSendTimeout,
     /// It is sent again while the first request may still be in flight.
     ResendInFlight,
-    /// A clock that steps back makes a key look younger than it is.
-    ClockNotMonotone,
     /// Sends have no budget.
     BudgetNotKept,
     /// Each start of the process begins a new budget.
@@ -125,8 +121,6 @@ pub enum Mistake {
     ConfirmUnchecked,
     /// A record that cannot be read is taken for one that is not there.
     UnfetchedIsProof,
-    /// A person decides on what they saw, whatever has happened since.
-    DecisionWithoutVersion,
 }
 
 /// Name, mistake, the invariant that must catch it, and the mistake in words.
@@ -230,7 +224,6 @@ pub const MISTAKES: &[(&str, Mistake, &str, &str)] = &[
         "V4",
         "a success without an id is recorded as completed",
     ),
-    ("accepted-is-created", Mistake::AcceptedIsCreated, "V4", "202 is taken for the record that it promises"),
     (
         "refusal-retried",
         Mistake::RefusalRetried,
@@ -255,12 +248,6 @@ pub const MISTAKES: &[(&str, Mistake, &str, &str)] = &[
         Mistake::ResendInFlight,
         "V6",
         "it is sent again while the first request may still be in flight",
-    ),
-    (
-        "clock-not-monotone",
-        Mistake::ClockNotMonotone,
-        "V6",
-        "a clock that steps back makes a key look younger than it is",
     ),
     ("budget-not-kept", Mistake::BudgetNotKept, "V11", "sends have no budget"),
     (
@@ -376,12 +363,6 @@ pub const MISTAKES: &[(&str, Mistake, &str, &str)] = &[
         Mistake::UnfetchedIsProof,
         "V3",
         "a record that cannot be read is taken for one that is not there",
-    ),
-    (
-        "decision-without-version",
-        Mistake::DecisionWithoutVersion,
-        "V13",
-        "a person decides on what they saw, whatever has happened since",
     ),
 ];
 

@@ -129,8 +129,7 @@ impl Engine {
         let found = store.dossier(key.clone()).await?;
         let dossier = found.ok_or_else(|| DecisionError::NoOperation(key.to_string()))?;
         let (state, version) = (dossier.operation.state, dossier.operation.version);
-        let any = self.shared.mutant().is(Mistake::DecisionWithoutVersion);
-        if let Some(seen) = decider.version.filter(|seen| *seen != version && !any) {
+        if let Some(seen) = decider.version.filter(|seen| *seen != version) {
             return Err(DecisionError::Stale { seen, version, state: state.as_str() });
         }
         let on_change = !state.is_exception();

@@ -436,12 +436,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`]; the decision is not taken then.
     pub async fn decide(&self, decision: Decision) -> Result<Written, StoreError> {
-        let mutant = self.mutant;
-        let decide = move |tx: &_, now| {
-            let instead = mutated::before_decide(tx, mutant, &decision)?;
-            verbs::decide(tx, now, instead.as_ref().unwrap_or(&decision))
-        };
-        self.committer.write(decide).await
+        self.committer.write(move |tx, now| verbs::decide(tx, now, &decision)).await
     }
 
     /// Every operation that has not ended and that no person owns.

@@ -14,7 +14,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-const WORDS: Words = Words { verb: "Hunt", unit: "hunt", found: "kill" };
+const WORDS: Words = Words { verb: "Hunt", unit: "hunt", found: "kill", least: 1 };
 
 pub(super) fn run(cx: &mut Context<'_>, args: &MutantsArgs) -> Result<u8, CliError> {
     let all = choose::mutants(&cx.catalogue);

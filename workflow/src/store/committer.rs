@@ -37,9 +37,6 @@ struct StoreTime {
 impl StoreTime {
     fn now(&self) -> Timestamp {
         let now = self.clock.now();
-        if self.mutant.is(Mistake::ClockNotMonotone) {
-            return now;
-        }
         Timestamp(self.high_water.fetch_max(now.0, Ordering::Relaxed).max(now.0))
     }
 }

@@ -1,6 +1,6 @@
 //! What the known mistakes do to the store's transactions: nothing, unless the engine makes one of them.
 
-use super::{Accepted, Decision, Finding, Intent, NewDelivery, NewOperation};
+use super::{Accepted, Finding, Intent, NewDelivery, NewOperation};
 use crate::clock::Timestamp;
 use crate::mutant::{Mistake, Mutant};
 use crate::operation::FrozenRequest;
@@ -105,20 +105,6 @@ pub(super) fn after_find(
         tx.execute("insert into attempt values(?1, ?2, ?3, ?4, ?5, ?6, ?7)", values)?;
     }
     forget_alerts(tx, mutant)
-}
-
-/// Before a person's decision is taken: the decision in its place.
-pub(super) fn before_decide(
-    tx: &Connection,
-    mutant: Mutant,
-    decision: &Decision,
-) -> rusqlite::Result<Option<Decision>> {
-    if !mutant.is(Mistake::DecisionWithoutVersion) {
-        return Ok(None);
-    }
-    let sql = "select version from operation where key = ?1";
-    let version = tx.query_row(sql, [decision.key.as_str()], |row| row.get(0))?;
-    Ok(Some(Decision { version, ..decision.clone() }))
 }
 
 fn forget_alerts(tx: &Connection, mutant: Mutant) -> rusqlite::Result<()> {

@@ -306,9 +306,9 @@ fn a_failure_is_confirmed_by_a_fresh_process() {
     let line = format!("explore --strategy swarm --seeds 0..50 --mutant {MUTANT}");
     let same = here.did_with(Some(elsewhere), &line);
     assert_eq!(same.code, exit::VIOLATED, "{}{}", same.out, same.err);
-    let differs = here.did_with(Some(otherwise), &line);
+    let differs = Here::new("differs").did_with(Some(otherwise), &line);
     assert_eq!(differs.code, exit::DIFFERS, "{}{}", differs.out, differs.err);
-    assert!(!differs.out.contains(" cargo sim replay "), "what does not repeat is not told");
+    assert!(!differs.out.contains(" cargo sim replay "), "what does not repeat is not told: {}", differs.out);
     let from = differs.out.lines().skip_while(|line| !line.contains("DIFFER")).take(5);
     insta::assert_snapshot!("differs", from.collect::<Vec<_>>().join("\n"));
     let none = here.did_with(Some(|_, _| Err("no process can be started: too many".into())), &line);
