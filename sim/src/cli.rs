@@ -1,4 +1,5 @@
-//! The command line: `explore`, `replay`, `shrink`, `show`, `keep`, `drop`, `list`, `mutants`, `check`, `bench`.
+//! The command line: `explore`, `replay`, `shrink`, `show`, `keep`, `drop`, `list`, `mutants`, `check` and
+//! `bench`.
 //! Data on stdout, all else on stderr.
 
 mod again;
@@ -97,8 +98,8 @@ pub fn main(catalogue: Catalogue) -> ExitCode {
     ExitCode::from(main_as(catalogue, std::env::args_os(), place::own_process))
 }
 
-/// As [`main`], for a program that is started in another way: with its arguments, its own name first, and with
-/// the way to run a case file in a fresh process. The exit code.
+/// As [`main`], for a program that is started in another way: with its arguments, its own name first, and
+/// with the way to run a case file in a fresh process. The exit code.
 pub fn main_as(catalogue: Catalogue, arguments: impl IntoIterator<Item = OsString>, again: Again) -> u8 {
     let args = Args::parse_from(arguments);
     let place = Place { again: Some(again), ..Place::read() };

@@ -1,7 +1,8 @@
 //! Every single fault, then every pair (and triple) for which a scenario has room, and a certificate of it.
 //!
 //! A clean run yields the places at which a fault can strike; each place has a menu. The second fault is
-//! chosen in the *faulted* run, so that recovery is covered too. What would only repeat is skipped and counted.
+//! chosen in the *faulted* run, so that recovery is covered too. What would only repeat is skipped and
+//! counted.
 
 mod apart;
 mod certificate;

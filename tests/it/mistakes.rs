@@ -135,7 +135,6 @@ const CAUGHT: &[(&str, &str)] = &[
     ("changed-payload-sent", "changed-request/desk_strong_lookup@288"),
     ("acknowledged-before-durable", "sync-kill-power-cut/desk_strong_lookup@411"),
     ("repeat-not-recorded", "key-lapsed/zendesk_ticket@511"),
-    ("refusal-not-recorded", "permanent-validation-failure/desk_nothing@3496"),
     ("repeat-starts-over", "repeated-delivery/desk_nothing@13"),
     ("memory-only-dedupe", "key-lapsed/zendesk_ticket@60"),
     ("hang-up-cuts-short", "source-gives-up/zendesk_ticket@52"),

@@ -168,10 +168,6 @@ impl Engine {
         if self.mutant().is(Mistake::AcknowledgedBeforeDurable) {
             return Ok(self.acknowledge_early(key, delivery, read.operation, on_change));
         }
-        if let Some(invalid) = read.invalid.as_ref().filter(|_| self.mutant().is(Mistake::RefusalNotRecorded))
-        {
-            return Err((StatusCode::BAD_REQUEST, json!({"error": invalid.to_string(), "recorded": true})));
-        }
         let accepted = self.shared.store.accept(delivery, read.operation, on_change).await;
         let accepted = accepted.map_err(|error| self.unavailable(&error))?;
         if let Some(invalid) = read.invalid {
@@ -245,9 +241,6 @@ impl Engine {
 
     /// Records that a delivery was refused, then says so.
     async fn refuse(&self, delivery: NewDelivery, why: String) -> Answer {
-        if self.mutant().is(Mistake::RefusalNotRecorded) {
-            return (StatusCode::BAD_REQUEST, json!({"error": why, "recorded": true}));
-        }
         match self.shared.store.refuse(delivery, format!("refused: {why}")).await {
             Ok(()) => (StatusCode::BAD_REQUEST, json!({"error": why, "recorded": true})),
             Err(error) => self.unavailable(&error),

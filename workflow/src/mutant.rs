@@ -41,8 +41,6 @@ pub enum Mistake {
     AcknowledgedBeforeDurable,
     /// A repeat is acknowledged and not recorded.
     RepeatNotRecorded,
-    /// A refusal is called recorded and is not.
-    RefusalNotRecorded,
     /// A repeat of an operation that has ended begins it anew.
     RepeatStartsOver,
     /// Repeats are known by the memory of one process.
@@ -179,7 +177,6 @@ pub const MISTAKES: &[(&str, Mistake, &str, &str)] = &[
         "a delivery is acknowledged before it is durable",
     ),
     ("repeat-not-recorded", Mistake::RepeatNotRecorded, "V10", "a repeat is acknowledged and not recorded"),
-    ("refusal-not-recorded", Mistake::RefusalNotRecorded, "V10", "a refusal is called recorded and is not"),
     (
         "repeat-starts-over",
         Mistake::RepeatStartsOver,

@@ -80,7 +80,7 @@ pub enum What {
     /// O2: the request is lost on its way.
     LoseRequest(Loss),
     /// O3: the destination received it and did nothing; this status, or none, comes back.
-    NotApplied(Option<u16>),
+    NotApplied(#[serde(with = "answered")] Option<u16>),
     /// O4: applied; the response is lost.
     LoseResponse(Loss),
     /// O5: the caller hears nothing; the effect comes this many milliseconds after the request arrived.
@@ -307,6 +307,20 @@ impl What {
             What::PowerCut { down, .. } => *down,
             _ => 0,
         }
+    }
+}
+
+/// A status as it is written down; TOML has no word for none, and no status is 0.
+mod answered {
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    #[expect(clippy::ref_option, reason = "serde hands over a reference to the field")]
+    pub(super) fn serialize<S: Serializer>(status: &Option<u16>, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_u16(status.unwrap_or(0))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u16>, D::Error> {
+        u16::deserialize(from).map(|status| (status != 0).then_some(status))
     }
 }
 

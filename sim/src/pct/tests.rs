@@ -86,7 +86,11 @@ fn kinds_that_are_switched_off_stay_off() {
 
 proptest! {
     #[test]
-    fn every_tape_can_be_survived(seed: u64, contract in 0..destinations::builtin().len(), pause_s in 1..20u64) {
+    fn every_tape_can_be_survived(
+        seed: u64,
+        contract in 0..destinations::builtin().len(),
+        pause_s in 1..20u64,
+    ) {
         let contract = &destinations::builtin()[contract];
         let assumptions =
             Assumptions { max_pause: Duration::from_secs(pause_s), ..Assumptions::default() };
