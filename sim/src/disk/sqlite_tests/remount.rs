@@ -72,3 +72,16 @@ fn a_transaction_forbids_the_exchange() {
     let _db = std::mem::ManuallyDrop::new(db);
     process.remount(machine(with_table()));
 }
+
+/// Each connection of the dead stands on a file of its own, and they cannot both get the next machine's.
+#[test]
+fn two_connections_of_the_dead_serve_no_later_run() {
+    let process = Process::start(machine(with_table()));
+    let (one, other) = (connect(&process).unwrap(), connect(&process).unwrap());
+    assert_eq!((count(&one), count(&other)), (0, 0));
+    process.kill();
+    assert!(!process.can_be_remounted());
+    process.bury(other);
+    assert!(process.can_be_remounted(), "the last one can");
+    process.bury(one);
+}
