@@ -66,6 +66,8 @@ pub(crate) struct OnItsWay {
 /// What is behind the lock.
 pub(crate) struct State {
     pub(crate) history: History,
+    /// Whether the supervisor has heard that the run is over its limit.
+    limit_told: bool,
     pub(crate) tape: FaultTape,
     pub(crate) fired: Vec<Option<Step>>,
     /// Whether faults still strike.
@@ -132,6 +134,7 @@ impl Field {
             let machine = Machine::boot(image, Arc::new(Hooks(me.clone())), 0);
             let state = State {
                 history: History::default(),
+                limit_told: false,
                 fired: vec![None; options.tape.faults().len()],
                 tape: options.tape,
                 storm: true,
@@ -172,8 +175,10 @@ impl Field {
 
     /// Adds an event to the history.
     pub(crate) fn event(&self, node: &'static str, kind: Kind, cause: Option<Step>) -> Step {
-        let step = self.lock().history.add(now(), node, kind, cause);
-        if step.0 == self.steps_max.saturating_add(1) {
+        let mut state = self.lock();
+        let step = state.history.add(now(), node, kind, cause);
+        // Not every event comes this way, so the limit may have been passed before.
+        if step.0 > self.steps_max && !std::mem::replace(&mut state.limit_told, true) {
             // Told, not thrown: a panic inside SQLite's calls would end the program.
             let _ = self.news.send(News::Limit);
         }
