@@ -71,6 +71,7 @@ pub(crate) struct OnItsWay {
 /// What is behind the lock.
 pub(crate) struct State {
     pub(crate) history: History,
+    /// Whether the supervisor has heard that the run is over its limit.
     limit_told: bool,
     pub(crate) tape: FaultTape,
     pub(crate) fired: Vec<Option<Step>>,
@@ -203,7 +204,7 @@ impl Field {
     pub(crate) fn event(&self, node: &'static str, kind: Kind, cause: Option<Step>) -> Step {
         let mut state = self.lock();
         let step = state.history.add(now(), node, kind, cause);
-        // Some events come another way, so the limit may be passed before it is noticed here.
+        // Not every event comes this way, so the limit may have been passed before.
         if step.0 > self.steps_max && !std::mem::replace(&mut state.limit_told, true) {
             // Told, not thrown: a panic inside SQLite's calls would end the program.
             let _ = self.news.send(News::Limit);

@@ -9,7 +9,7 @@ use crate::known::Known;
 use crate::licence::{Next, next_step};
 use crate::mutant::{Mistake, Mutant};
 use crate::operation::OperationKey;
-use crate::state::Event;
+use crate::state::{Event, State};
 use crate::store::{NewEvidence, Operation, Store, StoreAt, StoreError};
 use std::sync::{Arc, OnceLock};
 use tokio::sync::watch;
@@ -88,13 +88,9 @@ impl Engine {
                 self.shared.agenda.put(operation.not_before, operation.key, None);
                 continue;
             }
-            let evidence = NewEvidence {
-                class: "unknown",
-                source: "recovery".into(),
-                detail: "the process stopped between intent and evidence".into(),
-            };
             let key = operation.key.clone();
-            self.shared.record(Known::from(operation), mutant.interrupted(), evidence, None).await?;
+            let why = "the process stopped between intent and evidence";
+            self.shared.interrupted(Known::from(operation), why).await?;
             self.shared.agenda.put(Timestamp(0), key, None);
         }
         Ok(())
@@ -214,12 +210,7 @@ impl Shared {
             let state = match step {
                 // A send that is in nobody's hands was left by a worker that met a failing store.
                 Next::Nothing if known.operation.state.recovered() != known.operation.state => {
-                    let evidence = NewEvidence {
-                        class: "unknown",
-                        source: "recovery".into(),
-                        detail: "the send was left without evidence".into(),
-                    };
-                    self.record(known, Event::Unknown, evidence, None).await?
+                    self.interrupted(known, "the send was left without evidence").await?
                 }
                 Next::Nothing => return Ok(None),
                 Next::Wait(due) => return Ok(Some(due)),
@@ -236,6 +227,12 @@ impl Shared {
             known = durable;
         }
         unreachable!("an operation turned a thousand times without ending, waiting or being counted")
+    }
+
+    /// A send was begun and nobody knows what came of it: it is in doubt from here on.
+    async fn interrupted(&self, known: Known, why: &str) -> Result<State, StoreError> {
+        let evidence = NewEvidence { class: "unknown", source: "recovery".into(), detail: why.into() };
+        self.record(known, self.mutant().interrupted(), evidence, None).await
     }
 
     async fn load(&self, key: &OperationKey) -> Result<Option<Known>, StoreError> {

@@ -369,6 +369,18 @@ mod tests {
     }
 
     #[test]
+    fn an_identity_for_one_writer_waits_until_the_last_send_has_ended() {
+        let mut sequential = recovery("desk_unique_ref", Some(90));
+        let wait = Duration::from_secs(130);
+        let converge = sequential.converge.as_mut().expect("it has an identity");
+        (converge.single_writer, converge.wait_between) = (true, wait);
+        let doubt = facts(State::InDoubt);
+        assert_eq!(step(&doubt, &sequential, at(20)), Next::Wait(at(10).after(wait)));
+        let next = step(&doubt, &sequential, at(10).after(wait));
+        assert!(matches!(next, Next::Send(licence) if licence.ground() == LicenceGround::Identity));
+    }
+
+    #[test]
     fn a_miss_counts_after_the_horizon_only_and_with_its_control() {
         let strong = recovery("desk_strong_lookup", None);
         let horizon = strong.lookup.as_ref().and_then(|l| l.decides_after).expect("a bound is declared");

@@ -397,3 +397,33 @@ fn learn_from_matches(matches: &[Record], operation: &Operation) -> Learnt {
         Ownership::NotOurs(why) => Learnt::new(Event::Conflict, "conflict", format!("{}: {why}", record.id)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operation::{Fingerprint, OperationKey};
+    use crate::store::NewOperation;
+    use destinations::contract::KeyFormat;
+    use serde_json::json;
+
+    #[test]
+    fn a_single_match_is_believed_by_its_reference_alone() {
+        let key = OperationKey::new(None, "R17", "create-ticket", 1);
+        let wire_key = WireKey::new(&key, "main", 0, KeyFormat::Any);
+        let body = json!({"title": "Access", "external_id": wire_key.as_str()}).to_string();
+        let (method, target) = ("POST".into(), "/tickets".into());
+        let frozen = FrozenRequest { method, target, headers: vec![], body };
+        let fingerprint = Fingerprint::from_stored("f");
+        let new = NewOperation { key, wire_key, fingerprint, frozen, state: State::Ready };
+        let operation = new.as_unsent();
+        let seen = |fields: Value| {
+            let record = crate::evidence::record_of(&fields).expect("it has an id");
+            learn_from_matches(&[record], &operation).event
+        };
+        let ours = json!({"id": "T93", "title": "Access", "external_id": operation.wire_key.as_str()});
+        assert_eq!(seen(ours), Event::Confirmed);
+        assert_eq!(seen(json!({"id": "T93", "title": "Access"})), Event::Conflict, "the same content");
+        assert_eq!(seen(json!({"id": "T93"})), Event::Conflict, "no content");
+        assert_eq!(seen(json!({"id": "T93", "external_id": "another"})), Event::Conflict);
+    }
+}
