@@ -175,6 +175,13 @@ impl Machine {
         DiskImage::from_images(self.directory().current.iter().map(copy))
     }
 
+    /// Whether something was written, made or deleted that no sync has made durable.
+    pub fn has_unsynced(&self) -> bool {
+        let directory = self.directory();
+        let files = directory.current.values().chain(directory.durable.values());
+        !directory.pending.is_empty() || files.into_iter().any(|file| !file.content().pending.is_empty())
+    }
+
     /// What survives any power cut.
     pub fn durable_image(&self) -> DiskImage {
         let copy = |(name, file): (&Arc<str>, &Arc<SimFile>)| (name.clone(), file.content().durable.clone());

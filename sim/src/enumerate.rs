@@ -7,6 +7,7 @@
 mod apart;
 mod certificate;
 mod marks;
+mod names;
 mod tapes;
 mod walk;
 
@@ -31,8 +32,6 @@ pub type Menu = fn(&Place, &Terms<'_>) -> Vec<What>;
 
 /// The most faults that are added at once.
 pub const DEPTH_MAX: u32 = 3;
-/// The seed of the runs that are enumerated: workload, pace and schedule are drawn from it.
-const SEED: Seed = Seed(0);
 /// What the second and later faults are chosen from, in words.
 const STRENGTHS: &str = "first fault in every strength, later ones in the worst of each kind";
 
@@ -45,6 +44,8 @@ pub struct Subject {
     pub contract: Arc<Contract>,
     /// Faults that are added at once, at most: 1 to [`DEPTH_MAX`].
     pub depth: u32,
+    /// The seed that workload, pace and schedule are drawn from.
+    pub seed: Seed,
     /// Which faults are tried at a place.
     pub menu: Menu,
     /// Whether what leads to the same state is left out.
@@ -55,7 +56,14 @@ impl Subject {
     /// A scenario with a contract, as it is usually enumerated.
     pub fn new(chosen: usize, contract: &Arc<Contract>, depth: u32) -> Self {
         assert!((1..=DEPTH_MAX).contains(&depth), "one to three faults are added");
-        Subject { chosen, contract: Arc::clone(contract), depth, menu: crate::menu::menu, skips: true }
+        Subject {
+            chosen,
+            contract: Arc::clone(contract),
+            depth,
+            seed: Seed(0),
+            menu: crate::menu::menu,
+            skips: true,
+        }
     }
 }
 
@@ -67,7 +75,7 @@ pub fn enumerate(search: &mut Search<'_>, subject: &Subject) -> (Certificate, Fl
     let index = request.chosen[subject.chosen].scenario;
     let scenario = &*catalogue.scenarios[index];
     let contract = &subject.contract;
-    let base = base(scenario, contract, request.mutant.as_deref(), request.kinds.as_deref());
+    let base = base(scenario, subject, request.mutant.as_deref(), request.kinds.as_deref());
     let assumptions = scenario.assumptions(contract);
     let terms = Terms { contract, assumptions: &assumptions };
     let mut walk = Walk::new(terms, subject.menu, request.kinds.as_deref());
@@ -115,8 +123,12 @@ pub fn enumerate(search: &mut Search<'_>, subject: &Subject) -> (Certificate, Fl
         wall_s: started.0.elapsed().as_secs_f64(),
         cpu_s: cpu_seconds().zip(started.1).map(|(after, before)| after - before),
     };
-    let bounds =
-        Bounds { seed: SEED, steps_max: request.steps_max, kinds: request.kinds, strengths: STRENGTHS };
+    let bounds = Bounds {
+        seed: subject.seed,
+        steps_max: request.steps_max,
+        kinds: request.kinds,
+        strengths: STRENGTHS,
+    };
     let digests = (contract.digest(), certificate::scenario_digest(scenario, contract, &base));
     (Certificate::new(&base, digests, subject.depth, bounds, counts, findings), flow)
 }
@@ -124,15 +136,16 @@ pub fn enumerate(search: &mut Search<'_>, subject: &Subject) -> (Certificate, Fl
 /// The plan without an added fault: what the seed draws, under the scenario's own faults and no storm.
 fn base(
     scenario: &dyn Scenario,
-    contract: &Contract,
+    subject: &Subject,
     mutant: Option<&str>,
     kinds: Option<&[String]>,
 ) -> Recipe {
-    let workload = scenario.workload(contract, SEED);
-    let mut own = scenario.faults(contract, &workload, SEED).own;
+    let Subject { contract, seed, .. } = subject;
+    let workload = scenario.workload(contract, *seed);
+    let mut own = scenario.faults(contract, &workload, *seed).own;
     own.retain(|fault| kinds.is_none_or(|kinds| kinds.iter().any(|kind| kind == fault.what.kind())));
     Recipe {
-        case: Case { scenario: scenario.name().into(), contract: contract.id.clone(), seed: SEED },
+        case: Case { scenario: scenario.name().into(), contract: contract.id.clone(), seed: *seed },
         mutant: mutant.map(str::to_owned),
         tape: FaultTape::first_of_each_place(own),
         deliveries: None,

@@ -269,7 +269,8 @@ impl Field {
         self.reroll.came_by();
         if self.note_places {
             let step = Step(state.history.events().len() as u32);
-            state.visits.push(Visit { place: place.clone(), step });
+            let unsynced = state.machine.has_unsynced();
+            state.visits.push(Visit { place: place.clone(), step, unsynced });
         }
         let (index, what) = state.tape.at(place)?;
         state.fired[index].is_none().then(|| what.clone())

@@ -203,7 +203,7 @@ impl Script {
     fn strikes(&mut self, place: &Place, node: &'static str) -> Option<Step> {
         if self.options.places {
             let step = Step(self.history.events().len() as u32);
-            self.visits.push(Visit { place: place.clone(), step });
+            self.visits.push(Visit { place: place.clone(), step, unsynced: false });
         }
         let (index, what) = self.tape.at(place).map(|(index, what)| (index, what.clone()))?;
         let kind = Kind::Fault { n: index as u32 + 1, what: what.kind(), words: what.to_string() };

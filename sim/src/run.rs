@@ -58,6 +58,8 @@ pub struct Visit {
     pub place: Place,
     /// The last step before it.
     pub step: Step,
+    /// Whether something was written that no sync has made durable.
+    pub unsynced: bool,
 }
 
 /// What the workflow believed at a moment.

@@ -1,43 +1,55 @@
 //! What decides how a run can go on from a place: two places with the same mark lead to the same ends.
 
+use super::names::Names;
 use crate::belief::{Belief, Waiting};
-use crate::fault::{Fault, Place, What};
+use crate::fault::{Call, Fault, Place, What};
 use crate::history::{Event, Kind, Nanos, Step};
 use crate::run::{Moment, Run};
+use crate::terms::Terms;
 use siphasher::sip::SipHasher13;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher as _};
+use std::time::Duration;
 
-/// Simulated time is compared in these: what waits for minutes must not be taken for what waits for a second.
-const TICK_NS: u64 = 1_000_000_000;
+/// The lane of syncs since the disk last held everything that was written.
+const SYNCS: &str = "syncs";
 
 /// The mark of each visit of a traced run, in the order of [`Run::visits`].
 ///
 /// A mark is a hash of
 /// - what each node has seen so far, in its own order, and what the workflow's disk held at each crash;
 /// - what each node will see, and the places that the run will come by;
-/// - the simulated time in whole seconds, and the faults that go on.
+/// - on which side of every span that the terms name the ages of each operation's sends are, and the magnitude
+///   of these ages and of the run's;
+/// - the faults that go on, and what the disk has not made durable.
 ///
-/// No times and no faults are in the events themselves. A killed process and a machine without power are both
-/// dead; a pause is nothing but time. Nodes are kept apart: what happens at two of them at once has no order.
-pub(super) fn marks(run: &Run) -> Vec<u64> {
-    let after = after(run);
+/// There is no other time in it. A killed process and a machine without power are both dead; a pause is
+/// nothing but time. Nodes are kept apart: what happens at two of them at once has no order. Exchanges are
+/// numbered by what has left, so that one that died before its first byte is none.
+pub(super) fn marks(run: &Run, terms: &Terms<'_>) -> Vec<u64> {
+    let names = Names::of(run);
+    let after = after(run, &names);
     let events = run.history.events();
-    let mut before = Lanes::default();
+    let mut before = Lanes::new(&names);
+    let mut ages = Ages::new(terms);
     let (mut next, mut beliefs) = (0, crashes(run).peekable());
     let mut met: BTreeSet<&Place> = BTreeSet::new();
     let mut marks = Vec::with_capacity(run.visits.len());
     for (visit, after) in run.visits.iter().zip(after) {
         while next < visit.step.0 as usize {
             before.see(&events[next]);
+            ages.see(&events[next]);
             next += 1;
-            while let Some((step, belief)) = beliefs.next_if(|(step, _)| *step as usize <= next) {
-                before.add("disk", &(step > 0, belief_hash(belief)));
+            while let Some((_, belief)) = beliefs.next_if(|(step, _)| *step as usize <= next) {
+                before.add("disk", &belief_hash(belief));
             }
+        }
+        if !visit.unsynced {
+            before.forget(SYNCS);
         }
         let now = next.checked_sub(1).map_or(Nanos(0), |last| events[last].t_ns);
         let mut hasher = SipHasher13::new();
-        (before.hash(), after, &visit.place, now.0 / TICK_NS).hash(&mut hasher);
+        (before.hash(), after, names.place(&visit.place), ages.at(now)).hash(&mut hasher);
         going_on(run, visit.step, now, &met).hash(&mut hasher);
         met.insert(&visit.place);
         marks.push(hasher.finish());
@@ -46,9 +58,9 @@ pub(super) fn marks(run: &Run) -> Vec<u64> {
 }
 
 /// The hash of what comes after each visit: the places and the events, from the end backwards.
-fn after(run: &Run) -> Vec<u64> {
+fn after(run: &Run, names: &Names) -> Vec<u64> {
     let events = run.history.events();
-    let mut lanes = Lanes::default();
+    let mut lanes = Lanes::new(names);
     lanes.add("end", &(format!("{:?}", run.end), run.belief().map(belief_hash), run.ledger.records()));
     let mut next = events.len();
     let mut after = vec![0; run.visits.len()];
@@ -58,18 +70,24 @@ fn after(run: &Run) -> Vec<u64> {
             lanes.see(&events[next]);
         }
         after[index] = lanes.hash();
-        lanes.add("places", &visit.place);
+        lanes.add("places", &names.place(&visit.place));
     }
     after
 }
 
 /// Running hashes, one a node.
-#[derive(Default)]
-struct Lanes(BTreeMap<&'static str, u64>);
+struct Lanes<'a> {
+    names: &'a Names,
+    sums: BTreeMap<&'static str, u64>,
+}
 
-impl Lanes {
+impl<'a> Lanes<'a> {
+    fn new(names: &'a Names) -> Self {
+        Lanes { names, sums: BTreeMap::new() }
+    }
+
     fn add(&mut self, lane: &'static str, what: &impl Hash) {
-        let sum = self.0.entry(lane).or_default();
+        let sum = self.sums.entry(lane).or_default();
         let mut hasher = SipHasher13::new();
         (*sum, what).hash(&mut hasher);
         *sum = hasher.finish();
@@ -77,18 +95,64 @@ impl Lanes {
 
     fn see(&mut self, event: &Event) {
         match &event.kind {
-            // What the fault does is seen by itself; time is in the mark.
+            // What the fault does is seen by itself; time has its own place in the mark.
             Kind::Fault { .. } | Kind::Paused | Kind::Resumed => {}
             Kind::Killed | Kind::PowerCut => self.add(event.node, &"died"),
-            kind => self.add(event.node, kind),
+            Kind::Synced { .. } => self.add(SYNCS, &event.kind),
+            kind => self.add(event.node, &self.names.kind(kind)),
         }
+    }
+
+    fn forget(&mut self, lane: &'static str) {
+        self.sums.remove(lane);
     }
 
     fn hash(&self) -> u64 {
         let mut hasher = SipHasher13::new();
-        self.0.hash(&mut hasher);
+        self.sums.hash(&mut hasher);
         hasher.finish()
     }
+}
+
+/// When each operation was first and last sent, and the spans by which its age matters.
+struct Ages<'a> {
+    spans: BTreeSet<Duration>,
+    sends: BTreeMap<&'a str, (Nanos, Nanos)>,
+}
+
+impl<'a> Ages<'a> {
+    fn new(terms: &Terms<'_>) -> Self {
+        let recovery = terms.recovery();
+        let replay = recovery.replay.iter().flat_map(|key| [key.safe_for, key.retention, key.wait_between]);
+        let converge =
+            recovery.converge.iter().flat_map(|identity| [identity.safe_for, identity.wait_between]);
+        let look = recovery.lookup.iter().filter_map(|rule| rule.decides_after);
+        let late = terms.latest_commit_ms().map(Duration::from_millis);
+        Ages { spans: replay.chain(converge).chain(look).chain(late).collect(), sends: BTreeMap::new() }
+    }
+
+    fn see(&mut self, event: &'a Event) {
+        if let Kind::Sent { exchange, .. } = &event.kind
+            && exchange.call == Call::Create
+        {
+            let sends = self.sends.entry(&exchange.about).or_insert((event.t_ns, event.t_ns));
+            sends.1 = event.t_ns;
+        }
+    }
+
+    fn at(&self, now: Nanos) -> (u32, Vec<[(usize, u32); 2]>) {
+        let class = |sent: Nanos| {
+            let age = Duration::from_nanos(now.0.saturating_sub(sent.0));
+            (self.spans.iter().filter(|span| **span <= age).count(), magnitude(age))
+        };
+        let each = self.sends.values().map(|(first, last)| [class(*first), class(*last)]);
+        (magnitude(Duration::from_nanos(now.0)), each.collect())
+    }
+}
+
+/// How often a time can be halved before it is shorter than a second.
+fn magnitude(span: Duration) -> u32 {
+    span.as_secs().checked_ilog2().map_or(0, |log| log + 1)
 }
 
 /// What each crash left on the disk, by step.
@@ -130,7 +194,7 @@ fn going_on<'a>(
         match fired.filter(|fired| *fired <= step) {
             Some(fired) => {
                 let until = run.history.event(fired).t_ns.after_ms(what.lasts_ms());
-                if stays(what) || until > now {
+                if until > now || stays(what) || waits_for_a_start(what) && !starts(run, fired, step) {
                     all.push((None, what));
                 }
             }
@@ -148,10 +212,6 @@ fn stays(what: &What) -> bool {
         What::ClockStep(_)
             | What::ClockRate(_)
             | What::ForgetKeys
-            // Until something is read nobody sees that the read will fail.
-            | What::ReadError
-            // It excuses one exit, at any time.
-            | What::SyncError
             | What::BitFlip
             | What::LyingSync
             | What::EditByHand(_)
@@ -159,4 +219,15 @@ fn stays(what: &What) -> bool {
             | What::ArchiveByHand(_)
             | What::CopyByHand(_)
     )
+}
+
+/// Whether a process may still meet it, or end because of it.
+fn waits_for_a_start(what: &What) -> bool {
+    matches!(what, What::ReadError | What::SyncError | What::DiskFull(_))
+}
+
+/// Whether a process has started between two steps.
+fn starts(run: &Run, from: Step, to: Step) -> bool {
+    let between = &run.history.events()[from.0 as usize..to.0 as usize];
+    between.iter().any(|event| matches!(event.kind, Kind::Started { .. }))
 }

@@ -81,7 +81,7 @@ impl<'a> Walk<'a> {
             _ => {}
         }
         let Some((from, struck)) = self.last_met(run, added) else { return vec![] };
-        let marks = marks(run);
+        let marks = marks(run, &self.terms);
         let mut met = BTreeSet::new();
         let mut next = vec![];
         for (visit, mark) in run.visits.iter().zip(marks).skip(from) {
@@ -99,6 +99,10 @@ impl<'a> Walk<'a> {
                     }
                 }
             }
+        }
+        if added.len() == 1 {
+            let f = self.alphabet.fault(added[0]);
+            eprintln!("TRY {} | {} | {} | {}", next.len(), f.at, f.what, run.visits.len() - from);
         }
         next
     }

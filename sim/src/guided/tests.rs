@@ -19,7 +19,7 @@ fn visits(run: &Run) -> Vec<Visit> {
     if run.fired.iter().any(Option::is_some) {
         places.push(Place::Sync { boot: 1, nth: 2, when: When::After });
     }
-    places.into_iter().map(|place| Visit { place, step: Step(1) }).collect()
+    places.into_iter().map(|place| Visit { place, step: Step(1), unsynced: false }).collect()
 }
 
 fn traced() -> Pipeline {

@@ -34,7 +34,7 @@ fn traced() -> Pipeline {
     Pipeline {
         run: |scenario, plan, options| {
             let mut run = (pipeline().run)(scenario, plan, options);
-            let visit = |place| Visit { place, step: crate::history::Step(1) };
+            let visit = |place| Visit { place, step: crate::history::Step(1), unsynced: false };
             run.visits = places().into_iter().map(visit).collect();
             run
         },
