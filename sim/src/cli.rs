@@ -29,7 +29,7 @@ mod twin;
 pub use args::{Args, Format};
 
 use crate::catalogue::Catalogue;
-use crate::confirm::Again;
+use crate::confirm::{Again, Start};
 use crate::pipeline::Pipeline;
 use crate::report::text::{Style, count};
 use args::Command;
@@ -95,14 +95,19 @@ impl CliError {
 ///
 /// This is the whole `main` of a program that simulates: `sim::cli::main(catalogue())`.
 pub fn main(catalogue: Catalogue) -> ExitCode {
-    ExitCode::from(main_as(catalogue, std::env::args_os(), place::own_process))
+    ExitCode::from(main_as(catalogue, std::env::args_os(), place::own_process, place::own_program))
 }
 
-/// As [`main`], for a program that is started in another way: with its arguments, its own name first, and
-/// with the way to run a case file in a fresh process. The exit code.
-pub fn main_as(catalogue: Catalogue, arguments: impl IntoIterator<Item = OsString>, again: Again) -> u8 {
+/// As [`main`], for a program that is started in another way: with its arguments, its own name first, with the
+/// way to run a case file in a fresh process, and with the way to start it again. The exit code.
+pub fn main_as(
+    catalogue: Catalogue,
+    arguments: impl IntoIterator<Item = OsString>,
+    again: Again,
+    start: Start,
+) -> u8 {
     let args = Args::parse_from(arguments);
-    let place = Place { again: Some(again), ..Place::read() };
+    let place = Place { again: Some(again), start: Some(start), ..Place::read() };
     // Not locked: the simulator itself writes to standard error from other threads when a task panics.
     let (mut out, mut err) = (std::io::stdout(), std::io::stderr());
     let terminals = Terminals { out: out.is_terminal(), err: err.is_terminal() };
@@ -150,6 +155,7 @@ fn run(
         err_style: style(terminals.err),
         err_is_terminal: terminals.err,
         again: place.again,
+        start: place.start,
         out,
         err,
         out_error: None,
@@ -192,6 +198,7 @@ struct Context<'a> {
     err_style: Style,
     err_is_terminal: bool,
     again: Option<Again>,
+    start: Option<Start>,
     out: &'a mut dyn Write,
     err: &'a mut dyn Write,
     out_error: Option<std::io::Error>,

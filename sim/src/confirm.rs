@@ -14,6 +14,12 @@ use std::process::Command;
 /// When no process can be started, or it says nothing.
 pub type Again = fn(file: &Path, steps_max: u32) -> Result<Testimony, String>;
 
+/// This program again, with these arguments; not started yet.
+///
+/// # Errors
+/// When the program does not know where it is.
+pub type Start = fn(&[&str]) -> Result<Command, String>;
+
 /// One event: all of it for machines, and in words.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Heard {

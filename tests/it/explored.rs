@@ -13,7 +13,7 @@ use std::process::{Child, Command, Output, Stdio};
 /// Set in the processes that this test starts: the arguments of the command line, a line each.
 const ARGUMENTS: &str = "INDOUBT_TEST_ARGUMENTS";
 /// Set beside it where the scenario takes a value from outside the seed.
-const UNREPEATABLE: &str = "INDOUBT_TEST_UNREPEATABLE";
+pub(crate) const UNREPEATABLE: &str = "INDOUBT_TEST_UNREPEATABLE";
 const MUTANT: &str = "fresh-key-per-retry";
 
 #[expect(clippy::disallowed_methods, reason = "how this program talks to itself in another process")]
@@ -32,7 +32,8 @@ fn child() {
         let broken = Access { workload: of_this_process, ..one_ticket::SCENARIO };
         catalogue = Catalogue { scenarios: vec![Box::new(broken)], ..catalogue };
     }
-    let code = sim::cli::main_as(catalogue, std::iter::once("cargo-sim".into()).chain(arguments), again);
+    let arguments = std::iter::once("cargo-sim".into()).chain(arguments);
+    let code = sim::cli::main_as(catalogue, arguments, again, |arguments| Ok(command(arguments)));
     std::process::exit(code.into());
 }
 
@@ -50,7 +51,7 @@ fn of_this_process(draw: &Draw<'_>) -> Workload {
 }
 
 /// Starts this test program as the command line.
-fn command(arguments: &[&str]) -> Command {
+pub(crate) fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("the system names this program"));
     command
         .args(["--exact", "explored::child", "--nocapture", "--test-threads", "1"])
@@ -91,12 +92,12 @@ impl Here {
 }
 
 /// What a process printed that is JSON: the rest is said by the test program around it.
-fn lines(printed: &[u8]) -> Vec<serde_json::Value> {
+pub(crate) fn lines(printed: &[u8]) -> Vec<serde_json::Value> {
     let text = String::from_utf8_lossy(printed);
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
-fn said(output: &Output) -> String {
+pub(crate) fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 

@@ -15,6 +15,8 @@ mod destination_faults;
 mod enumeration;
 #[cfg(madsim)]
 mod explored;
+#[cfg(madsim)]
+mod gates;
 mod guard;
 #[cfg(not(madsim))]
 mod identity;

@@ -34,7 +34,8 @@ pub(super) fn run(cx: &mut Context<'_>, args: &CheckArgs) -> Result<u8, CliError
         return twin::results(cx, seeds.get());
     }
     if let Some(seeds) = args.against_process {
-        return twin::against(cx, seeds.get(), &twin::this_program);
+        let start = cx.start;
+        return twin::against(cx, seeds.get(), &move |arguments| twin::hear(start, arguments));
     }
     let mut findings = vec![contracts(cx)];
     findings.extend(CANARIES.iter().map(|canary| canary.finding((canary.sing)(cx).as_ref())));

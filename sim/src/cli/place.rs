@@ -2,7 +2,7 @@
 
 use super::args::When;
 use super::{CliError, exit};
-use crate::confirm::{Again, Testimony, hear};
+use crate::confirm::{Again, Start, Testimony, hear};
 use std::path::Path;
 use std::process::Command;
 
@@ -17,12 +17,21 @@ pub(super) struct Place {
     pub(super) rustflags: Vec<(&'static str, String)>,
     /// Runs a case file in a fresh process.
     pub(super) again: Option<Again>,
+    /// This program again.
+    pub(super) start: Option<Start>,
+}
+
+/// This very program, as it is on the disk.
+pub(super) fn own_program(arguments: &[&str]) -> Result<Command, String> {
+    let program = std::env::current_exe().map_err(|error| format!("where it is, is not known: {error}"))?;
+    let mut command = Command::new(program);
+    command.args(arguments);
+    Ok(command)
 }
 
 /// Runs a case file in a fresh process of this very program.
 pub(super) fn own_process(file: &Path, steps_max: u32) -> Result<Testimony, String> {
-    let program = std::env::current_exe().map_err(|error| format!("where it is, is not known: {error}"))?;
-    hear(Command::new(program).arg("again").arg(file).args(["--steps-max", &steps_max.to_string()]))
+    hear(own_program(&["again"])?.arg(file).args(["--steps-max", &steps_max.to_string()]))
 }
 
 #[expect(clippy::disallowed_methods, reason = "configuration is read here, at the edge")]
@@ -48,6 +57,7 @@ impl Place {
             force_color: set("CLICOLOR_FORCE").is_some_and(|value| value != "0"),
             rustflags: flags.into_iter().filter_map(|name| Some((name, variable(name)?))).collect(),
             again: None,
+            start: None,
         }
     }
 

@@ -180,61 +180,52 @@ fn list_tells_what_there_is() {
 
 #[test]
 fn a_canary_that_nobody_notices_is_a_failure() {
-    let unnoticed = with_context(|cx| canaries::tests::unnoticed(cx));
+    let (unnoticed, _, _) = with_context(Format::Text, |cx| canaries::tests::unnoticed(cx));
     assert!(unnoticed.iter().all(|(code, _)| *code == exit::UNEXPECTED), "{unnoticed:?}");
     let says: Vec<&str> = unnoticed.iter().map(|(_, says)| says.as_str()).collect();
     insta::assert_snapshot!("canaries_unnoticed", says.join("\n"));
 }
 
-/// Does something with a context of the fixture.
-fn with_context<T>(work: impl FnOnce(&mut Context<'_>) -> T) -> T {
+/// Does something with a context of the fixture: what that gives, and what it printed.
+fn with_context<T>(format: Format, work: impl FnOnce(&mut Context<'_>) -> T) -> (T, String, String) {
     let (mut out, mut err) = (vec![], vec![]);
     let plain = Style { color: false, ascii: false };
     let mut cx = Context {
         catalogue: Arc::new(catalogue()),
         pipeline: pipeline(),
-        format: Format::Text,
+        format,
         out_style: plain,
         err_style: plain,
         err_is_terminal: false,
         again: None,
+        start: None,
         out: &mut out,
         err: &mut err,
         out_error: None,
     };
-    work(&mut cx)
+    let done = work(&mut cx);
+    (done, String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap())
 }
 
 /// The gate with a second process that runs this pipeline.
-fn gate(line: &str, other: Pipeline) -> Did {
-    let start = move |args: &[String]| -> Result<Box<dyn std::io::BufRead>, std::io::Error> {
+fn gate(format: Format, other: Pipeline) -> Did {
+    let other_process = move |args: &[&str]| -> Result<Box<dyn std::io::BufRead>, String> {
         let there = did_with(Some(other), &Place::default(), &args.join(" "));
         Ok(Box::new(std::io::Cursor::new(there.out)))
     };
-    let (mut out, mut err) = (vec![], vec![]);
-    let plain = Style { color: false, ascii: false };
-    let mut cx = Context {
-        catalogue: Arc::new(catalogue()),
-        pipeline: pipeline(),
-        format: if line.contains("json") { Format::Json } else { Format::Text },
-        out_style: plain,
-        err_style: plain,
-        err_is_terminal: false,
-        again: None,
-        out: &mut out,
-        err: &mut err,
-        out_error: None,
-    };
-    let code = twin::against(&mut cx, 40, &start).unwrap_or_else(|error| {
-        complain(cx.err, plain, &error);
-        error.code
+    let (code, out, err) = with_context(format, |cx| {
+        let code = twin::against(cx, 40, &other_process);
+        code.unwrap_or_else(|error| {
+            complain(cx.err, cx.err_style, &error);
+            error.code
+        })
     });
-    Did { code, out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap() }
+    Did { code, out, err }
 }
 
 #[test]
 fn two_processes_are_compared_to_the_event() {
-    let equal = gate("", pipeline());
+    let equal = gate(Format::Text, pipeline());
     assert_eq!((equal.code, equal.err.as_str()), (exit::HELD, ""));
     // The other process has one event more in every run with a restart, as a leak of its own would make it.
     let leaking = Pipeline {
@@ -248,13 +239,13 @@ fn two_processes_are_compared_to_the_event() {
         },
         ..pipeline()
     };
-    let differs = gate("", leaking);
+    let differs = gate(Format::Text, leaking);
     assert_eq!(differs.code, exit::DIFFERS, "{}{}", differs.out, differs.err);
     insta::assert_snapshot!("second_process", format!("{}----\n{}", equal.out, differs.out));
-    let told = lines(&gate("json", leaking).out);
+    let told = lines(&gate(Format::Json, leaking).out);
     assert_eq!((&told[1]["kind"], told[1]["b"] != told[1]["a"]), (&"difference".into(), true));
     let silent = Pipeline { run: |_, _, _| panic!("the other world fell over"), ..pipeline() };
-    let broken = gate("", silent);
+    let broken = gate(Format::Text, silent);
     assert_eq!(broken.code, exit::HARNESS);
     assert!(broken.err.contains("the second process said less than it must"), "{}", broken.err);
 }

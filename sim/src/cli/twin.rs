@@ -5,6 +5,7 @@ use super::check::{finding, request, show};
 use super::explore::{INTERRUPTED, ask, listen_for_interrupt};
 use super::{CliError, Context, choose, exit};
 use crate::catalogue::Catalogue;
+use crate::confirm::Start;
 use crate::explore::{Notice, Outcome, Plans, Search, SeedPlans};
 use crate::pipeline::Pipeline;
 use crate::plan::Case;
@@ -12,16 +13,19 @@ use crate::replay::{Difference, Question};
 use crate::report::json::{self, line as json_line};
 use crate::report::text::{count, differ};
 use serde::{Deserialize, Serialize};
-use std::io::{BufRead, BufReader, Error};
-use std::process::{Command, Stdio};
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// The name of this check.
 const CHECK: &str = "second process";
 
+/// How the line of an event begins.
+const EVENT: &str = "{\"step\":";
+
 /// Starts the second process with these arguments: what it prints.
-pub(super) type Start<'a> = &'a dyn Fn(&[String]) -> Result<Box<dyn BufRead>, Error>;
+pub(super) type Hear<'a> = &'a dyn Fn(&[&str]) -> Result<Box<dyn BufRead>, String>;
 
 /// What came of one seed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,12 +45,12 @@ impl CameOf {
     }
 }
 
-/// This program again.
-pub(super) fn this_program(args: &[String]) -> Result<Box<dyn BufRead>, Error> {
-    let program = std::env::current_exe()?;
-    let child = Command::new(program).args(args).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
-    let said = child.stdout.ok_or_else(|| Error::other("its output is not connected"))?;
-    Ok(Box::new(BufReader::new(said)))
+/// Starts this program again, and listens.
+pub(super) fn hear(start: Option<Start>, arguments: &[&str]) -> Result<Box<dyn BufRead>, String> {
+    let start = start.ok_or("how this program is started is not known")?;
+    let child = start(arguments)?.stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+    let said = child.map_err(|error| error.to_string())?.stdout;
+    Ok(Box::new(BufReader::new(said.ok_or("its output is not connected")?)))
 }
 
 /// What the second process prints: a line for each seed.
@@ -57,7 +61,7 @@ pub(super) fn results(cx: &mut Context<'_>, seeds: u64) -> Result<u8, CliError> 
 }
 
 /// Runs the seeds here and in a second process, and compares what came of each.
-pub(super) fn against(cx: &mut Context<'_>, seeds: u64, start: Start<'_>) -> Result<u8, CliError> {
+pub(super) fn against(cx: &mut Context<'_>, seeds: u64, hear: Hear<'_>) -> Result<u8, CliError> {
     listen_for_interrupt();
     let harness = |message: String| CliError { code: exit::HARNESS, message, help: vec![] };
     let args = ["check", "--results", &seeds.to_string()].map(str::to_owned);
@@ -68,22 +72,21 @@ pub(super) fn against(cx: &mut Context<'_>, seeds: u64, start: Start<'_>) -> Res
     let (catalogue, pipeline) = (Arc::clone(&cx.catalogue), cx.pipeline);
     run_seeds(&catalogue, pipeline, seeds, &mut |outcome| {
         let here = CameOf::one(outcome);
-        match read(there.next()) {
-            Err(error) => broken = broken.take().or(Some(format!("{}: {error}", outcome.case))),
-            Ok(other) => {
-                compared += 1;
-                if other != here {
-                    differing += 1;
-                    first.get_or_insert_with(|| (outcome.case.clone(), here, other));
-                }
-            }
+        let Some(other) = there.next() else {
+            broken.get_or_insert_with(|| outcome.case.clone());
+            return;
+        };
+        compared += 1;
+        if other != here {
+            differing += 1;
+            first.get_or_insert_with(|| (outcome.case.clone(), here, other));
         }
     })?;
-    if let Some(error) = broken {
-        return Err(harness(format!("the second process said less than it must: {error}")));
+    let interrupted = INTERRUPTED.load(Ordering::Relaxed);
+    if let Some(case) = broken.filter(|_| !interrupted) {
+        return Err(harness(format!("the second process said less than it must: nothing of {case}")));
     }
     let Some((case, here, other)) = first else {
-        let interrupted = INTERRUPTED.load(Ordering::Relaxed);
         let says = format!("{} run in two processes, equal", count(compared, "seed"));
         let code = if interrupted { exit::UNDECIDED } else { exit::HELD };
         show(cx, &finding(CHECK, code, says));
@@ -91,7 +94,7 @@ pub(super) fn against(cx: &mut Context<'_>, seeds: u64, start: Start<'_>) -> Res
     };
     let says = format!("{differing} of {} differ, the first is {case}", count(compared, "seed"));
     show(cx, &finding(CHECK, exit::DIFFERS, says));
-    let difference = first_event(cx, &case, start)?.unwrap_or_else(|| Difference {
+    let difference = first_event(cx, &case, hear)?.unwrap_or_else(|| Difference {
         step: 0,
         a: format!("{}, hash {}; alone it is equal: an earlier run has left something", here.came, here.hash),
         b: format!("{}, hash {}", other.came, other.hash),
@@ -112,11 +115,6 @@ struct DifferLine {
     step: u32,
     a: String,
     b: String,
-}
-
-fn read(line: Option<Result<String, Error>>) -> Result<CameOf, String> {
-    let line = line.ok_or("it has ended")?.map_err(|error| error.to_string())?;
-    serde_json::from_str(&line).map_err(|error| format!("{error} in `{line}`"))
 }
 
 /// Runs the seeds, each once, with a thread for each core that the two processes leave to each other.
@@ -147,22 +145,22 @@ fn run_seeds(
 }
 
 /// The first event of a case in which the two processes differ.
-fn first_event(cx: &mut Context<'_>, case: &Case, start: Start<'_>) -> Result<Option<Difference>, CliError> {
+fn first_event(cx: &mut Context<'_>, case: &Case, hear: Hear<'_>) -> Result<Option<Difference>, CliError> {
     let (index, contract) = choose::case(&cx.catalogue, case, None)?;
     let question = Question { all_faults: true, once: true, ..Question::about(case.clone()) };
     let answer = ask(cx, index, &contract, question)?;
     let here = json::history(&answer, None);
     let text = case.to_string();
-    let args = ["replay", &text, "--all-faults", "--once", "--format", "json"].map(str::to_owned);
-    let there = start(&args).map_err(|error| CliError {
+    let there = hear(&["replay", &text, "--all-faults", "--once", "--format", "json"]);
+    let there = there.map_err(|error| CliError {
         code: exit::HARNESS,
         message: format!("no second process can be started: {error}"),
         help: vec![],
     })?;
-    // The last line is the verdict, and no event.
-    let there: Vec<String> = there.lines().map_while(Result::ok).collect();
-    let there = &there[..there.len().saturating_sub(1)];
-    Ok(first_difference(&here, there))
+    // Only events: the verdict has no step, and neither has what is said around them.
+    let there: Vec<String> =
+        there.lines().map_while(Result::ok).filter(|line| line.starts_with(EVENT)).collect();
+    Ok(first_difference(&here, &there))
 }
 
 fn first_difference(here: &[String], there: &[String]) -> Option<Difference> {
