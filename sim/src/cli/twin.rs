@@ -64,10 +64,10 @@ pub(super) fn results(cx: &mut Context<'_>, seeds: u64) -> Result<u8, CliError> 
 pub(super) fn against(cx: &mut Context<'_>, seeds: u64, hear: Hear<'_>) -> Result<u8, CliError> {
     listen_for_interrupt();
     let harness = |message: String| CliError { code: exit::HARNESS, message, help: vec![] };
-    let args = ["check", "--results", &seeds.to_string()].map(str::to_owned);
-    let there =
-        start(&args).map_err(|error| harness(format!("no second process can be started: {error}")))?;
-    let mut there = there.lines();
+    let there = hear(&["check", "--results", &seeds.to_string()]);
+    let there = there.map_err(|error| harness(format!("no second process can be started: {error}")))?;
+    // What is said around it, such as by a program of tests, is passed over.
+    let mut there = there.lines().filter_map(|line| serde_json::from_str::<CameOf>(&line.ok()?).ok());
     let (mut compared, mut differing, mut first, mut broken) = (0_u64, 0_u64, None, None);
     let (catalogue, pipeline) = (Arc::clone(&cx.catalogue), cx.pipeline);
     run_seeds(&catalogue, pipeline, seeds, &mut |outcome| {
