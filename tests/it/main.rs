@@ -35,6 +35,8 @@ mod node_faults;
 mod people;
 #[cfg(not(madsim))]
 mod process;
+#[cfg(madsim)]
+mod search;
 #[cfg(not(madsim))]
 mod service;
 #[cfg(madsim)]

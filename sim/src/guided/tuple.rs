@@ -83,7 +83,6 @@ impl Reader<'_> {
     /// The operation that a place belongs to.
     fn operation(&self, at: &Place) -> Option<String> {
         let about = at.about()?;
-        let deliveries = &self.run.plan.workload.deliveries;
         let by_delivery = match at {
             Place::Delivery(_) => true,
             Place::Exchange(exchange) | Place::Phase { exchange, .. } => exchange.call == Call::Deliver,
@@ -92,7 +91,10 @@ impl Reader<'_> {
         if !by_delivery {
             return Some(about.to_owned());
         }
-        deliveries.iter().find(|delivery| delivery.name == about).map(|delivery| delivery.operation.clone())
+        self.run
+            .deliveries()
+            .find(|delivery| delivery.name == about)
+            .map(|delivery| delivery.operation.clone())
     }
 
     fn tuple(&self, about: Option<&str>) -> Tuple {
