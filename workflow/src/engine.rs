@@ -9,7 +9,7 @@ use crate::known::Known;
 use crate::licence::{Next, next_step};
 use crate::mutant::{Mistake, Mutant};
 use crate::operation::OperationKey;
-use crate::state::{Event, State};
+use crate::state::State;
 use crate::store::{NewEvidence, Operation, Store, StoreAt, StoreError};
 use std::sync::{Arc, OnceLock};
 use tokio::sync::watch;

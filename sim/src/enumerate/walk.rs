@@ -100,10 +100,6 @@ impl<'a> Walk<'a> {
                 }
             }
         }
-        if added.len() == 1 {
-            let f = self.alphabet.fault(added[0]);
-            eprintln!("TRY {} | {} | {} | {}", next.len(), f.at, f.what, run.visits.len() - from);
-        }
         next
     }
 
