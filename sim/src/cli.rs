@@ -98,8 +98,8 @@ pub fn main(catalogue: Catalogue) -> ExitCode {
     ExitCode::from(main_as(catalogue, std::env::args_os(), place::own_process, place::own_program))
 }
 
-/// As [`main`], for a program that is started in another way: with its arguments, its own name first, with the
-/// way to run a case file in a fresh process, and with the way to start it again. The exit code.
+/// As [`main`], for a program that is started in another way: with its arguments, its own name first, with
+/// the way to run a case file in a fresh process, and with the way to start it again. The exit code.
 pub fn main_as(
     catalogue: Catalogue,
     arguments: impl IntoIterator<Item = OsString>,

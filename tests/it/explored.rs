@@ -33,6 +33,8 @@ fn child() {
         catalogue = Catalogue { scenarios: vec![Box::new(broken)], ..catalogue };
     }
     let arguments = std::iter::once("cargo-sim".into()).chain(arguments);
+    // The test program has begun a line with the name of this test: what is said is on lines of its own.
+    println!();
     let code = sim::cli::main_as(catalogue, arguments, again, |arguments| Ok(command(arguments)));
     std::process::exit(code.into());
 }

@@ -19,8 +19,8 @@ const SYNCS: &str = "syncs";
 /// A mark is a hash of
 /// - what each node has seen so far, in its own order, and what the workflow's disk held at each crash;
 /// - what each node will see, and the places that the run will come by;
-/// - on which side of every span that the terms name the ages of each operation's sends are, and the magnitude
-///   of these ages and of the run's;
+/// - on which side of every span that the terms name the ages of each operation's sends are, and the
+///   magnitude of these ages and of the run's;
 /// - the faults that go on, and what the disk has not made durable.
 ///
 /// There is no other time in it. A killed process and a machine without power are both dead; a pause is

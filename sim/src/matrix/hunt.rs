@@ -7,10 +7,11 @@ use crate::explore::{Chosen, Exploration, Failure, Flow, Notice, Plans, Request,
 use crate::pct::PctPlans;
 use crate::pipeline::Pipeline;
 use crate::plan::{Case, Recipe};
-use crate::replay::{Question, Written, replay};
+use crate::replay::{Question, tell_found};
 use crate::run::Options;
 use crate::scenario::Mutant;
 use crate::seeds::{Seeds, Shard};
+use crate::shrink::{Budget, Trial};
 use crate::verdict::InvariantId;
 use crate::watch::{LIMIT, apart};
 use std::collections::BTreeSet;
@@ -287,7 +288,7 @@ impl Hunt<'_> {
         }
     }
 
-    /// The number of faults that a kill needs; or what came in place of the kill.
+    /// The number of faults that a kill is shrunk to; or what came in place of the kill.
     fn needed_faults(
         &self,
         (mutant, chosen): &(Mutant, Vec<Chosen>),
@@ -296,16 +297,16 @@ impl Hunt<'_> {
         let one = chosen.iter().find(|one| one.name == recipe.case.scenario).expect("it was chosen");
         let contract = one.contracts.iter().find(|contract| contract.id == recipe.case.contract);
         let contract = contract.expect("its contract was chosen");
-        let written = Written { recipe: recipe.clone(), path: recipe.to_string() };
-        let question = Question {
-            mutant: Some(mutant.name.to_owned()),
-            written: Some(written),
-            ..Question::about(recipe.case.clone())
-        };
+        let name = mutant.name.to_owned();
+        let question = Question { mutant: Some(name), ..Question::about(recipe.case.clone()) };
         let (catalogue, pipeline) = (Arc::clone(self.catalogue), self.pipeline);
-        let (scenario, contract) = (one.scenario, Arc::clone(contract));
+        let (scenario, contract, found) = (one.scenario, Arc::clone(contract), recipe.clone());
+        let killed_by = Some(mutant.killed_by);
         let answer = apart(move |watch| {
-            replay(pipeline, &*catalogue.scenarios[scenario], &contract, &question, watch)
+            let scenario = &*catalogue.scenarios[scenario];
+            let options = Options::default();
+            let trial = Trial { pipeline, scenario, contract: &contract, killed_by, options, watch };
+            tell_found(&trial, &found, &question, false, Some(Budget::RUNS))
         });
         let answer = match answer {
             Ok(answer) => answer.map_err(|error| error.to_string())?,
