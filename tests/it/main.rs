@@ -12,6 +12,7 @@ mod cross;
 mod desk;
 #[cfg(madsim)]
 mod destination_faults;
+#[cfg(madsim)]
 mod enumeration;
 #[cfg(madsim)]
 mod explored;

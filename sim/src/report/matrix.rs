@@ -35,7 +35,7 @@ pub fn text(style: Style, matrix: &Matrix, closing: Closing) -> Vec<String> {
 fn legend(matrix: &Matrix) -> Vec<String> {
     let starts = match matrix.starts {
         1 => "from one start".to_owned(),
-        n => format!("median / 95th of 100, {n} starts"),
+        n => format!("median / p95 of {n} starts"),
     };
     let budget = grouped(matrix.budget);
     vec![
