@@ -244,11 +244,15 @@ impl DeskHost {
         });
     }
 
+    /// The seed that the desk's times are drawn from.
+    fn seed(&self) -> Seed {
+        self.field.reroll.seed().unwrap_or(Seed(self.plan.seed))
+    }
+
     /// What the desk takes over a request: its own time for each exchange.
     fn service(&self, exchange: &ExchangeName) -> Duration {
         let spread = self.plan.service_ms.max(1);
-        let seed = self.field.reroll.seed().unwrap_or(Seed(self.plan.seed));
-        let mut rng = seed.stream(&format!("service/{exchange}"));
+        let mut rng = self.seed().stream(&format!("service/{exchange}"));
         Duration::from_millis(spread / 2 + rng.below(spread))
     }
 
@@ -269,7 +273,7 @@ impl DeskHost {
         let takes = match planned {
             Some(What::ApplyLate(ms)) => Duration::from_millis(*ms),
             _ if by_job => {
-                let mut rng = Seed(self.plan.seed).stream(&format!("job/{}", asked.exchange));
+                let mut rng = self.seed().stream(&format!("job/{}", asked.exchange));
                 service + Duration::from_millis(JOB_MS + rng.below(JOB_MS))
             }
             _ => service,

@@ -89,7 +89,7 @@ pub(crate) struct State {
     /// What is under way on each connection, by the caller's address.
     in_transit: BTreeMap<SocketAddr, (ExchangeName, Step)>,
     pub(crate) answers: BTreeMap<ExchangeName, OnItsWay>,
-    /// Which operation a key belongs to.
+    /// Which operation a key, a reference or the id of a record belongs to.
     pub(crate) keys: BTreeMap<String, String>,
     pub(crate) machine: Arc<Machine>,
     pub(crate) process: Arc<Process>,

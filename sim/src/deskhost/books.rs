@@ -147,6 +147,8 @@ impl DeskHost {
             let cause = causes.iter().find(|(made_for, _)| *made_for == about).map(|(_, step)| *step);
             books.made_for.push(about.clone());
             let record = effect.record.clone();
+            // Whoever asks for the record by its id asks about this operation.
+            self.field.lock().keys.entry(record.clone()).or_insert_with(|| about.clone());
             let late = effect.late || cause.is_some_and(|step| self.is_long_ago(step));
             let kind = Kind::Effect { about: about.clone(), record, key, late };
             let step = self.field.event(DESK, kind, cause);
