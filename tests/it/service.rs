@@ -9,11 +9,20 @@ use std::time::Duration;
 use workflow::Policy;
 
 const R17: &str = "R17:create-ticket:v1";
+/// What the connector says of a send that it had no time to begin.
+const TOO_BUSY: [&str; 2] =
+    ["nothing was sent: no answer within ", "nothing was sent: the time for this send passed"];
 
-/// The classes of evidence in order, each with its source.
+/// The classes of evidence in order, each with its source. A machine that was too busy to open a connection in
+/// time has sent nothing: that is no part of the stories here.
 fn evidence(known: &Value) -> Vec<String> {
-    let line = |seen: &Value| format!("{} {}", seen["source"].as_str()?, seen["class"].as_str()?).into();
-    known["evidence"].as_array().expect("a list").iter().filter_map(line).collect()
+    let seen = known["evidence"].as_array().expect("a list").iter();
+    let seen = seen.filter(|seen| {
+        let detail = seen["detail"].as_str().unwrap_or_default();
+        !TOO_BUSY.iter().any(|why| detail.starts_with(why))
+    });
+    seen.filter_map(|seen| Some(format!("{} {}", seen["source"].as_str()?, seen["class"].as_str()?)))
+        .collect()
 }
 
 fn keys(known: &Value) -> Vec<&str> {
