@@ -6,6 +6,7 @@
 
 mod apart;
 mod certificate;
+mod earlier;
 mod marks;
 mod names;
 mod tapes;

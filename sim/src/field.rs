@@ -9,7 +9,7 @@ use crate::fault::{Call, ExchangeName, Fault, FaultTape, Phase, Place, What};
 use crate::history::{History, Kind, Nanos, Step};
 use crate::plan::Delivery;
 use crate::reroll::Rerolling;
-use crate::run::{BeliefAt, Reroll, Visit};
+use crate::run::{BeliefAt, Reroll, Visit, Work};
 use crate::scenario::{Believes, Serves, WallClock};
 use crate::wallclock::WallClockState;
 use boundary::{DiskTrouble, Hooks};
@@ -79,6 +79,7 @@ pub(crate) struct State {
     pub(crate) further: Vec<Delivery>,
     /// The places at which faults could have struck, where they are noted.
     pub(crate) visits: Vec<Visit>,
+    pub(crate) work: Work,
     /// Whether faults still strike.
     pub(crate) storm: bool,
     /// The storm lasts at least until then.
@@ -160,6 +161,7 @@ impl Field {
                 fired: vec![None; options.tape.faults().len()],
                 further: vec![],
                 visits: vec![],
+                work: Work::default(),
                 tape: options.tape,
                 storm: true,
                 storm_until: Nanos(0),
@@ -269,8 +271,8 @@ impl Field {
         self.reroll.came_by();
         if self.note_places {
             let step = Step(state.history.events().len() as u32);
-            let unsynced = state.machine.has_unsynced();
-            state.visits.push(Visit { place: place.clone(), step, unsynced });
+            let (work, unsynced) = (state.work, state.machine.has_unsynced());
+            state.visits.push(Visit { place: place.clone(), step, at: now(), work, unsynced });
         }
         let (index, what) = state.tape.at(place)?;
         state.fired[index].is_none().then(|| what.clone())
@@ -335,7 +337,8 @@ impl Field {
         let me = self.me.clone();
         Arc::new(move || {
             let field = me.upgrade().expect("the field outlives its nodes");
-            let state = field.lock();
+            let mut state = field.lock();
+            state.work.clock_reads += 1;
             state.clock.shows_ms(now())
         })
     }

@@ -8,7 +8,7 @@ use crate::history::{History, Kind, Nanos, Step};
 use crate::pipeline::Pipeline;
 use crate::plan::{Ask, Case, Delivery, DeskPlan, Expect, Plan, Workload};
 use crate::replay::killed_by;
-use crate::run::{BeliefAt, End, Moment, Options, Run, Visit};
+use crate::run::{BeliefAt, End, Moment, Options, Run, Visit, Work};
 use crate::scenario::{
     Believes, BoxError, BoxFuture, Choice, Decision, DrawnFaults, Goal, Mutant, Node, Scenario, Seen, Serves,
     Story,
@@ -187,6 +187,13 @@ struct Script {
     visits: Vec<Visit>,
 }
 
+/// A visit at which the process has done something since every other step.
+pub(crate) fn visit(place: Place, step: Step) -> Visit {
+    let n = step.0;
+    let work = Work { clock_reads: n, reads: n, writes: n, syncs: n };
+    Visit { place, step, at: Nanos(u64::from(n) * 1_000_000_000), work, unsynced: false }
+}
+
 impl Script {
     fn add(&mut self, after_ms: u64, node: &'static str, kind: Kind, cause: Option<Step>) -> Step {
         self.now += after_ms * 1_000_000;
@@ -203,7 +210,7 @@ impl Script {
     fn strikes(&mut self, place: &Place, node: &'static str) -> Option<Step> {
         if self.options.places {
             let step = Step(self.history.events().len() as u32);
-            self.visits.push(Visit { place: place.clone(), step, unsynced: false });
+            self.visits.push(Visit { at: Nanos(self.now), ..visit(place.clone(), step) });
         }
         let (index, what) = self.tape.at(place).map(|(index, what)| (index, what.clone()))?;
         let kind = Kind::Fault { n: index as u32 + 1, what: what.kind(), words: what.to_string() };

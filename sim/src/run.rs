@@ -58,8 +58,25 @@ pub struct Visit {
     pub place: Place,
     /// The last step before it.
     pub step: Step,
+    /// When.
+    pub at: Nanos,
+    /// What the workflow's processes had done by then.
+    pub work: Work,
     /// Whether something was written that no sync has made durable.
     pub unsynced: bool,
+}
+
+/// What the workflow's processes have asked of their machine: how often each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Looked at the wall clock.
+    pub clock_reads: u32,
+    /// Read from the disk.
+    pub reads: u32,
+    /// Written to the disk, without a sync.
+    pub writes: u32,
+    /// Synced a file.
+    pub syncs: u32,
 }
 
 /// What the workflow believed at a moment.

@@ -18,6 +18,10 @@ const PLAIN: &str = "first-delivery";
 /// Kinds that are enough to reach every part of the workflow and few enough to try every pair.
 const FEW: &[&str] = &["lose-response", "apply-late", "kill", "pause"];
 
+/// Kinds of which one place is as good as the next for a while: what tells them apart is counted.
+const OF_THE_MACHINE: &[&str] =
+    &["power-cut", "clock-step", "clock-rate", "sync-error", "disk-full", "read-error"];
+
 /// Kinds that strike a process, its disk, its clock, an answer and a delivery.
 const MANY: &[&str] =
     &["lose-response", "apply-late", "error-after", "kill", "pause", "sync-error", "poison"];
@@ -132,6 +136,15 @@ fn skipping_loses_no_failure() {
         let how = How { mutant, kinds: Some(FEW), ..How::default() };
         let (less, more) = assert_nothing_is_lost(&how);
         assert!(less.runs * 10 < more.runs * 9, "{} of {} runs", less.runs, more.runs);
+    }
+}
+
+#[test]
+fn skipping_loses_no_failure_of_the_machine() {
+    for mutant in [None, Some("skip-fsync"), Some("send-before-intent"), Some("ignore-safe-until")] {
+        let how = How { mutant, kinds: Some(OF_THE_MACHINE), ..How::default() };
+        let (less, more) = assert_nothing_is_lost(&how);
+        assert!(less.runs * 10 < more.runs * 7, "{} of {} runs", less.runs, more.runs);
     }
 }
 

@@ -13,8 +13,8 @@ const R17: &str = "R17:create-ticket:v1";
 const TOO_BUSY: [&str; 2] =
     ["nothing was sent: no answer within ", "nothing was sent: the time for this send passed"];
 
-/// The classes of evidence in order, each with its source. A machine that was too busy to open a connection in
-/// time has sent nothing: that is no part of the stories here.
+/// The classes of evidence in order, each with its source. A machine that was too busy to open a connection
+/// in time has sent nothing: that is no part of the stories here.
 fn evidence(known: &Value) -> Vec<String> {
     let seen = known["evidence"].as_array().expect("a list").iter();
     let seen = seen.filter(|seen| {

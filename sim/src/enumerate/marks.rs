@@ -95,8 +95,9 @@ impl<'a> Lanes<'a> {
 
     fn see(&mut self, event: &Event) {
         match &event.kind {
-            // What the fault does is seen by itself; time has its own place in the mark.
-            Kind::Fault { .. } | Kind::Paused | Kind::Resumed => {}
+            // What the fault does is seen by itself; time has its own place in the mark; and a journal only
+            // repeats what the workflow has heard, and what a crash has left of it.
+            Kind::Fault { .. } | Kind::Paused | Kind::Resumed | Kind::Journal { .. } => {}
             Kind::Killed | Kind::PowerCut => self.add(event.node, &"died"),
             Kind::Synced { .. } => self.add(SYNCS, &event.kind),
             kind => self.add(event.node, &self.names.kind(kind)),

@@ -2,6 +2,7 @@
 
 use super::Menu;
 use super::apart::Observed;
+use super::earlier::Earlier;
 use super::marks::marks;
 use super::tapes::Alphabet;
 use crate::fault::{Fault, FaultTape, Place, What};
@@ -81,15 +82,16 @@ impl<'a> Walk<'a> {
             _ => {}
         }
         let Some((from, struck)) = self.last_met(run, added) else { return vec![] };
-        let marks = marks(run, &self.terms);
+        let (marks, earlier) = (marks(run, &self.terms), Earlier::of(run));
         let mut met = BTreeSet::new();
         let mut next = vec![];
-        for (visit, mark) in run.visits.iter().zip(marks).skip(from) {
+        for (index, visit) in run.visits.iter().enumerate().skip(from) {
             if !met.insert(&visit.place) {
                 continue;
             }
             for what in self.offered(&visit.place, added.len()) {
                 let fault = Fault { at: visit.place.clone(), what };
+                let mark = marks[earlier.place_for(&fault.what, index)];
                 match self.refuse(&run.plan.tape, added, &fault, mark) {
                     Some(why) => self.skip(why),
                     None => {

@@ -153,13 +153,17 @@ impl DiskHooks for Hooks {
 
     fn wrote(&self, _: &str, offset: u64, len: u32) {
         if let Some(field) = self.0.upgrade() {
-            field.lock().history.wrote(offset, len);
+            let mut state = field.lock();
+            state.work.writes += 1;
+            state.history.wrote(offset, len);
         }
     }
 
     fn sync_error(&self, _: &str) -> bool {
         let Some(field) = self.0.upgrade() else { return false };
-        std::mem::take(&mut field.lock().disk.sync_fails)
+        let mut state = field.lock();
+        state.work.syncs += 1;
+        std::mem::take(&mut state.disk.sync_fails)
     }
 
     fn sync_lies(&self, _: &str) -> bool {
@@ -169,6 +173,7 @@ impl DiskHooks for Hooks {
     fn read_error(&self, _: &str) -> bool {
         let Some(field) = self.0.upgrade() else { return false };
         let mut state = field.lock();
+        state.work.reads += u32::from(state.up);
         let fails = state.up && std::mem::take(&mut state.disk.read_fails);
         state.disk.failed |= fails;
         fails

@@ -20,7 +20,16 @@ impl Field {
         let read = (self.believes)(&image);
         let mut state = self.lock();
         match read {
-            Ok(belief) => state.beliefs.push(BeliefAt { moment, step, belief }),
+            Ok(belief) => {
+                // A key whose send a crash has kept from leaving may be asked for all the same.
+                for operation in &belief.operations {
+                    for attempt in &operation.attempts {
+                        let known = state.keys.entry(attempt.key.clone());
+                        known.or_insert_with(|| operation.name.clone());
+                    }
+                }
+                state.beliefs.push(BeliefAt { moment, step, belief });
+            }
             // What a decayed disk says is nobody's belief.
             Err(_) if state.disk.spoiled => {}
             Err(error) => state.harness_error = Some(format!("the durable image cannot be read: {error}")),

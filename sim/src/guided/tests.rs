@@ -1,6 +1,7 @@
 use super::*;
 use crate::explore::Exploration;
 use crate::fault::{ExchangeName, Fault, Phase, What, When};
+use crate::fixture;
 use crate::fixture::{OPERATION, catalogue, create, pipeline, request};
 use crate::history::{History, Kind, Nanos, Step};
 use crate::pipeline::Pipeline;
@@ -19,7 +20,7 @@ fn visits(run: &Run) -> Vec<Visit> {
     if run.fired.iter().any(Option::is_some) {
         places.push(Place::Sync { boot: 1, nth: 2, when: When::After });
     }
-    places.into_iter().map(|place| Visit { place, step: Step(1), unsynced: false }).collect()
+    places.into_iter().map(|place| fixture::visit(place, Step(1))).collect()
 }
 
 fn traced() -> Pipeline {

@@ -1,7 +1,6 @@
 use super::*;
 use crate::fault::{ExchangeName, When};
 use crate::fixture::{catalogue, pipeline};
-use crate::run::Visit;
 use crate::seed::Seed;
 use destinations::Assumptions;
 use proptest::prelude::*;
@@ -34,7 +33,7 @@ fn traced() -> Pipeline {
     Pipeline {
         run: |scenario, plan, options| {
             let mut run = (pipeline().run)(scenario, plan, options);
-            let visit = |place| Visit { place, step: crate::history::Step(1), unsynced: false };
+            let visit = |place| crate::fixture::visit(place, crate::history::Step(1));
             run.visits = places().into_iter().map(visit).collect();
             run
         },
