@@ -37,6 +37,8 @@ mod people;
 #[cfg(not(madsim))]
 mod process;
 #[cfg(madsim)]
+mod readme;
+#[cfg(madsim)]
 mod search;
 #[cfg(not(madsim))]
 mod service;
