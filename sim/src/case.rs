@@ -60,9 +60,10 @@ impl CaseFile {
         let Recipe { case, mutant, .. } = &self.recipe;
         let found = self.found.as_ref().map_or("case", |found| found.0.as_str());
         let mut parts = found.split('/');
-        let what = mutant.as_deref().or(parts.next()).unwrap_or("case");
+        let what = parts.next().unwrap_or("case");
         let hash = parts.next_back().map_or(String::new(), |hash| format!("-{hash}"));
-        let name = format!("{}-{what}{hash}", case.scenario);
+        let mutant = mutant.as_ref().map_or(String::new(), |mutant| format!("-{mutant}"));
+        let name = format!("{}{mutant}-{what}{hash}", case.scenario);
         name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect()
     }
 }

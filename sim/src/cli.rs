@@ -63,7 +63,7 @@ pub mod exit {
 
     /// The worst of several.
     pub fn worst(codes: &[u8]) -> u8 {
-        let order = [DIFFERS, HARNESS, VIOLATED, UNEXPECTED, GAP, UNDECIDED, NOTHING];
+        let order = [DIFFERS, HARNESS, VIOLATED, UNEXPECTED, USAGE, GAP, UNDECIDED, NOTHING];
         order.into_iter().find(|code| codes.contains(code)).unwrap_or(HELD)
     }
 }

@@ -33,8 +33,9 @@ pub type Menu = fn(&Place, &Terms<'_>) -> Vec<What>;
 
 /// The most faults that are added at once.
 pub const DEPTH_MAX: u32 = 3;
-/// What the second and later faults are chosen from, in words.
-const STRENGTHS: &str = "first fault in every strength, later ones in the worst of each kind";
+/// What the faults are chosen from, in words.
+const STRENGTHS: &str = "first fault in every strength of the menu, later ones in one of each kind (two of \
+    deaths, short and long, and of clocks, back and ahead); a timer is met at what it wakes";
 
 /// What is enumerated, and how far.
 #[derive(Clone)]
@@ -97,20 +98,26 @@ pub fn enumerate(search: &mut Search<'_>, subject: &Subject) -> (Certificate, Fl
             twice: u64::from(depth == 0),
         };
         let tapes = Arc::new(tapes);
-        let (mut next, mut k) = (vec![], 0);
+        let (mut next, mut k, mut untraced) = (vec![], 0, 0);
         flow = search.stage(&(Arc::clone(&tapes) as Arc<dyn Plans>), &mut |outcome| {
             let added = &tapes.added[k];
             k += 1;
             counts.add(added, outcome, never(&tapes, added, outcome));
-            let Some(run) = &outcome.traced else { return };
+            let Some(run) = &outcome.traced else {
+                untraced += usize::from(traced);
+                return;
+            };
             if depth == 0 {
                 let menu = serde_json::to_string(&walk.menu_of(run)).expect("faults can be written as JSON");
                 clean = (walk::boundaries(run), certificate::digest(&menu));
             }
             next.extend(walk.beyond(run, &added.faults));
         });
-        missing = tapes.added.len() - k;
-        level = walk.without_apart(next);
+        // What lies beyond a run that was given up is not known.
+        missing = tapes.added.len() - k + untraced;
+        // What goes on from a pair goes on from both of its faults: only pairs that end here are left out.
+        let ends_here = (depth + 1, subject.depth) == (2, 2);
+        level = if ends_here { walk.without_apart(next) } else { next };
         if flow == Flow::Over || missing > 0 {
             missing += if traced { level.len() } else { 0 };
             break;

@@ -4,7 +4,7 @@ mod plans;
 mod pool;
 mod tally;
 
-pub use plans::{Made, Plans, RecipePlans, SeedPlans};
+pub use plans::{Plans, RecipePlans, SeedPlans};
 pub use pool::{Came, Outcome};
 pub use tally::{Exploration, Failure, ScenarioTally};
 
@@ -203,8 +203,8 @@ impl<'a> Search<'a> {
         for _ in 0..(self.request.jobs as u64).min(plans.len()) {
             pool::start(&job, sender.clone());
         }
-        let mut fold =
-            Fold { search: self, job: &job, waiting: BTreeMap::new(), next: 0, total: plans.len() };
+        let waiting = BTreeMap::new();
+        let mut fold = Fold { search: self, job: &job, waiting, next: 0, total: plans.len() };
         let flow = fold.run(&sender, &receiver, seen);
         job.release();
         flow
@@ -258,6 +258,8 @@ impl Fold<'_, '_> {
         receiver: &Receiver<Outcome>,
         seen: &mut dyn FnMut(&Outcome),
     ) -> Flow {
+        // A search of many short stages would never look otherwise.
+        self.look(sender);
         let mut looked = now();
         while self.next < self.total {
             match receiver.recv_timeout(LOOK) {
@@ -273,7 +275,8 @@ impl Fold<'_, '_> {
                 self.look(sender);
             }
             if self.fold_ready(seen) {
-                self.search.done.stopped_early = self.next < self.total;
+                // Whether a stage would have followed is not known here.
+                self.search.done.stopped_early = true;
                 return Flow::Over;
             }
             self.job.folded(self.next);

@@ -71,6 +71,8 @@ pub(crate) struct OnItsWay {
 /// What is behind the lock.
 pub(crate) struct State {
     pub(crate) history: History,
+    /// Notes of the journal among its events.
+    pub(crate) notes: u32,
     /// Whether the supervisor has heard that the run is over its limit.
     limit_told: bool,
     pub(crate) tape: FaultTape,
@@ -157,6 +159,7 @@ impl Field {
             let machine = Machine::boot(image, Arc::new(Hooks(me.clone())), 0);
             let state = State {
                 history: History::default(),
+                notes: 0,
                 limit_told: false,
                 fired: vec![None; options.tape.faults().len()],
                 further: vec![],
@@ -207,7 +210,8 @@ impl Field {
         let mut state = self.lock();
         let step = state.history.add(now(), node, kind, cause);
         // Not every event comes this way, so the limit may have been passed before.
-        if step.0 > self.steps_max && !std::mem::replace(&mut state.limit_told, true) {
+        // A run that is told in full has notes beside its steps, and must end where it ends without.
+        if step.0 - state.notes > self.steps_max && !std::mem::replace(&mut state.limit_told, true) {
             // Told, not thrown: a panic inside SQLite's calls would end the program.
             let _ = self.news.send(News::Limit);
         }

@@ -173,9 +173,15 @@ impl Matrix {
         found
     }
 
-    /// Whether enumeration killed as large a share as it must; none where it was not run on all mutants.
+    /// Whether enumeration killed as large a share as it must; none where it was not run on all mutants, each
+    /// to a kill or to its end.
     pub fn enumeration_suffices(&self) -> Option<bool> {
-        let killed = self.killed_by("enumerate").filter(|_| self.is_whole && !self.rows.is_empty())?;
+        let cells = self.rows.iter().flat_map(|row| &row.cells).filter(|cell| cell.strategy == "enumerate");
+        let is_known = |cell: &Cell| !cell.starts.contains(&Came::Unknown);
+        if !self.is_whole || self.rows.is_empty() || !cells.clone().all(is_known) {
+            return None;
+        }
+        let killed = self.killed_by("enumerate")?;
         Some(killed * 100 >= ENUMERATION_BAR * self.rows.len() as u64)
     }
 

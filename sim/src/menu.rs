@@ -105,7 +105,7 @@ fn process(terms: &Terms<'_>) -> Vec<What> {
     let mut all = vec![What::Kill(SHORT_DOWN_MS)];
     if let Some(key) = terms.recovery().replay {
         let retention = u64::try_from(key.retention.as_millis()).unwrap_or(u64::MAX);
-        // A day is longer than nothing that is kept without end.
+        // Nobody waits a year for a key to lapse.
         if retention < 400 * 86_400_000 {
             all.extend([What::Kill(retention + 1_000), What::Kill(retention.saturating_sub(1_000))]);
         }
@@ -134,6 +134,10 @@ pub fn milder(what: &What) -> Vec<What> {
         }
         What::Kill(ms) => spans(What::Kill, *ms, SHORT_DOWN_MS),
         What::Pause(ms) => spans(What::Pause, *ms, 100),
+        What::ClockStep(ms) => {
+            let less = [1_000, 20_000].into_iter().filter(|less| less < &ms.abs());
+            less.map(|less| What::ClockStep(less * ms.signum())).collect()
+        }
         What::Hang { applied: true } => vec![What::LoseResponse(Loss::Silence)],
         What::Hang { applied: false } | What::NotApplied(_) => vec![What::LoseRequest(Loss::Silence)],
         What::LoseResponse(Loss::Reset | Loss::Truncated) => vec![What::LoseResponse(Loss::Silence)],
@@ -171,8 +175,12 @@ pub fn alike(call: Call, what: &What) -> What {
     match what {
         What::NotApplied(None) | What::Hang { applied: false } => What::LoseRequest(Loss::Silence),
         What::Hang { applied: true } => What::LoseResponse(Loss::Silence),
-        // A read changes nothing: whether it was lost there or back is the same.
-        What::LoseResponse(loss) if matches!(call, Call::Find | Call::Fetch) => What::LoseRequest(*loss),
+        // A read changes nothing: whether it was lost there or back is the same, but for half an answer.
+        What::LoseResponse(loss @ (Loss::Silence | Loss::Reset))
+            if matches!(call, Call::Find | Call::Fetch) =>
+        {
+            What::LoseRequest(*loss)
+        }
         _ => what.clone(),
     }
 }

@@ -1,7 +1,7 @@
 //! Everything outside: the source that delivers until it is answered, and the people who decide.
 
-use crate::fault::{Call, ExchangeName, Phase, Place, Variation, What};
-use crate::field::{Alive, Field, PEOPLE, SOURCE, WORKFLOW};
+use crate::fault::{Call, ExchangeName, Loss, Phase, Place, Variation, What};
+use crate::field::{Alive, Field, PEOPLE, SOURCE, WORKFLOW, now};
 use crate::history::{Kind, digest};
 use crate::io::Io;
 use crate::plan::Delivery;
@@ -158,6 +158,7 @@ async fn post(
     };
     let sent = field.event(from, kind, None);
     let outcome = field.outcome(from, exchange, sent).map(|(what, _)| what);
+    let began = now();
     let answer = match outcome {
         Some(What::LoseRequest(_)) => None,
         _ => tokio::time::timeout(PATIENCE, exchange_bytes(field, exchange, address, path, body))
@@ -166,6 +167,11 @@ async fn post(
             .flatten(),
     };
     let lost = matches!(outcome, Some(What::LoseResponse(_)));
+    if let Some(What::LoseRequest(Loss::Silence) | What::LoseResponse(Loss::Silence)) = outcome {
+        // Who hears nothing waits until the end of its patience.
+        let waited = Duration::from_nanos(now().0 - began.0);
+        tokio::time::sleep(PATIENCE.saturating_sub(waited)).await;
+    }
     match answer.filter(|_| !lost) {
         Some(answer) if field.phase(exchange, Phase::Answered) == Alive::Yes || answer.status < 500 => {
             let delivery = answer.body["delivery"].as_str().or(answer.body["error"].as_str());

@@ -10,11 +10,11 @@
 //! party waits for as long as the terms allow, not until all others are idle; and faults come on top.
 
 use crate::catalogue::Catalogue;
-use crate::explore::{Chosen, Made, Plans, Request};
+use crate::explore::{Chosen, Plans, Request};
 use crate::fault::{Call, Fault, FaultTape, Phase, Place, What};
 use crate::menu::menu;
 use crate::pipeline::Pipeline;
-use crate::plan::{Case, Recipe};
+use crate::plan::{Case, Plan, Recipe};
 use crate::run::Options;
 use crate::seed::Rng;
 use crate::seeds::{Seeds, Shard};
@@ -75,6 +75,13 @@ impl PctPlans {
         PctPlans { pairs, chosen, seeds, shard, count, mutant, kinds, steps_max, traces }
     }
 
+    /// The numbers of the `k`-th plan.
+    fn rng(&self, k: u64) -> Rng {
+        let position = self.shard.position(k);
+        let (round, seed) = (position / self.seeds.len(), self.seeds.at(position % self.seeds.len()));
+        seed.stream(&format!("pct {round}"))
+    }
+
     fn choose(&self, rng: &mut Rng) -> Choice {
         let pair = rng.below(self.pairs.len() as u64);
         let workload = rng.below(WORKLOADS);
@@ -119,30 +126,28 @@ impl Plans for PctPlans {
         self.shard.len_of(self.count)
     }
 
-    fn make(&self, k: u64, catalogue: &Catalogue, pipeline: &Pipeline) -> Made {
-        let position = self.shard.position(k);
-        let (round, seed) = (position / self.seeds.len(), self.seeds.at(position % self.seeds.len()));
-        let mut rng = seed.stream(&format!("pct {round}"));
+    fn case(&self, k: u64) -> (usize, Case) {
+        let choice = self.choose(&mut self.rng(k));
+        (self.pairs[choice.pair].0, choice.case)
+    }
+
+    fn plan(&self, k: u64, catalogue: &Catalogue, pipeline: &Pipeline) -> Result<Plan, String> {
+        let mut rng = self.rng(k);
         let choice = self.choose(&mut rng);
         let (chosen, contract) = &self.pairs[choice.pair];
         let scenario = &*catalogue.scenarios[self.chosen[*chosen].scenario];
-        let plan = match self.trace(&choice, catalogue, pipeline) {
-            Err(error) => Err(error.clone()),
-            Ok(trace) => {
-                let assumptions = scenario.assumptions(contract);
-                let terms = Terms { contract, assumptions: &assumptions };
-                let tape = prioritised(trace, &terms, &|fault| self.admits(fault), &mut rng);
-                let recipe = Recipe {
-                    case: choice.case.clone(),
-                    mutant: self.mutant.clone(),
-                    tape,
-                    deliveries: None,
-                    schedule: Some(rng.bits()),
-                };
-                recipe.plan(scenario, contract).map_err(|error| error.to_string())
-            }
+        let trace = self.trace(&choice, catalogue, pipeline).as_ref().map_err(String::clone)?;
+        let assumptions = scenario.assumptions(contract);
+        let terms = Terms { contract, assumptions: &assumptions };
+        let tape = prioritised(trace, &terms, &|fault| self.admits(fault), &mut rng);
+        let recipe = Recipe {
+            case: choice.case,
+            mutant: self.mutant.clone(),
+            tape,
+            deliveries: None,
+            schedule: Some(rng.bits()),
         };
-        Made { chosen: *chosen, case: choice.case, plan }
+        recipe.plan(scenario, contract).map_err(|error| error.to_string())
     }
 }
 

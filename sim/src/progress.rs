@@ -45,7 +45,7 @@ pub struct Words {
 }
 
 /// Of an exploration.
-pub const EXPLORE: Words = Words { verb: "Explore", unit: "run", found: "failure", least: 100 };
+pub const EXPLORE: Words = Words { verb: "Explore", unit: "run", found: "failure", least: 1_000 };
 
 enum Shown {
     Bar(ProgressBar),
@@ -154,14 +154,18 @@ mod tests {
     #[test]
     fn a_counter_speaks_at_every_tenth() {
         let style = Style { color: false, ascii: false };
-        let mut progress = Progress::new(Show::Auto, false, style, 100);
+        let mut progress = Progress::new(Show::Auto, false, style, 1_000);
         let mut shown = vec![];
-        for done in 1..=100 {
+        for done in 1..=1_000 {
             progress.done(&mut shown, done, 0, "one-ticket");
         }
         let shown = String::from_utf8(shown).unwrap();
         assert_eq!(shown.lines().count(), 10);
-        assert!(shown.starts_with("     Explore 10/100 (10 %)   "), "{shown}");
+        assert!(shown.starts_with("     Explore 100/1,000 (10 %)   "), "{shown}");
         assert!(!shown.contains('\u{1b}'));
+        progress.stage("singles", 1_000, 1_999);
+        let mut silent = vec![];
+        (1_001..=1_999).for_each(|done| progress.done(&mut silent, done, 0, "one-ticket"));
+        assert_eq!(silent, b"", "a stage that is over in a moment is not counted");
     }
 }

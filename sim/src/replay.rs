@@ -98,6 +98,8 @@ pub enum Need {
     Breaks(String),
     /// Without it a limit is hit.
     Undecided,
+    /// Without it the same failure comes: it is not needed.
+    Same,
 }
 
 impl Need {

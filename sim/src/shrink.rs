@@ -363,7 +363,8 @@ impl<'a, 'b> Search<'a, 'b> {
         for index in 0..self.best.tape.faults().len() {
             let tape = self.best.tape.without(index);
             let need = match self.of(&Recipe { tape, ..self.best.clone() }) {
-                Ok(Tried::Same(_)) | Err(Stop::Over(_)) => Need::Untried,
+                Ok(Tried::Same(_)) => Need::Same,
+                Err(Stop::Over(_)) => Need::Untried,
                 Ok(Tried::Other(need)) => need,
                 Err(Stop::Failed(error)) => return Err(error),
             };

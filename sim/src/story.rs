@@ -129,7 +129,8 @@ fn needed(faults: &[ToldFault], violation: Option<&Violation>) -> Vec<String> {
                 format!("Fault {} is needed: without it, {other} is violated instead.", fault.n)
             }
             Need::Undecided => format!("Without fault {}, this run hits a limit.", fault.n),
-            Need::Untried if !fault.fired => never_fired(fault),
+            Need::Untried | Need::Same if !fault.fired => never_fired(fault),
+            Need::Same => format!("Fault {} is not needed: without it, the same failure comes.", fault.n),
             Need::Untried => continue,
         });
     }

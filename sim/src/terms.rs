@@ -1,6 +1,6 @@
 //! What a workflow is promised, by contract and by assumption: faults beyond it are no test of any workflow.
 
-use crate::fault::{Fault, FaultTape, Place, What};
+use crate::fault::{Fault, FaultTape, Omission, Place, What};
 use destinations::contract::{Atomic, Complete, Consistency, RetentionKind, Staleness, StoreDown};
 use destinations::{Assumptions, Bound, Contract, Recovery};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use std::time::Duration;
 /// The shortest blindness that outlasts a look-up and its control: each takes at most the time-out of an
 /// exchange, several pages included.
 pub const SHORTEST_BLINDNESS_MS: u64 = 60_000;
-/// The longest a link or a store of keys is down: longer outages are a matter of retention, not of doubt.
+/// The most by which a clock runs fast or slow, in millionths.
 const MOST_PPM: u64 = 1_000;
 /// Copies of one request at one instant.
 const MOST_COPIES: u32 = 200;
@@ -159,13 +159,33 @@ impl Terms<'_> {
         // A request that is still on its way when its record goes makes the record again.
         let goes = |what: &What| matches!(what, What::Undo(_) | What::DeleteByHand);
         let lingers = |what: &What| {
-            matches!(what, What::Duplicate(_) | What::ApplyLate(_) | What::Delay(_) | What::AnswerSlowly(_))
+            let is_late = matches!(what, What::Duplicate(_) | What::ApplyLate(_) | What::Delay(_));
+            is_late || matches!(what, What::AnswerSlowly(_) | What::OmitId(Omission::Accepted))
         };
+        if let Some(most) = self.latest_commit_ms()
+            && faults.iter().any(|fault| self.is_create(&fault.at) && late_in_all(faults, &fault.at) > most)
+        {
+            return Some("one create is held up and applied later than the latest commit");
+        }
         if any(goes) && any(lingers) {
             return Some("a record that is gone is no longer recognised by its identity");
         }
         None
     }
+}
+
+/// By how much the exchange at a place is held up and applied late, in milliseconds.
+fn late_in_all(faults: &[Fault], at: &Place) -> u64 {
+    let of = |place: &Place| match place {
+        Place::Exchange(exchange) | Place::Phase { exchange, .. } => Some(exchange.clone()),
+        _ => None,
+    };
+    let same = faults.iter().filter(|fault| of(&fault.at) == of(at));
+    let late = same.map(|fault| match fault.what {
+        What::ApplyLate(ms) | What::Delay(ms) => ms,
+        _ => 0,
+    });
+    late.sum()
 }
 
 /// The body of an error that says nothing.
@@ -178,7 +198,7 @@ fn millis(span: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fault::{Call, ExchangeName, Keep, When};
+    use crate::fault::{Call, ExchangeName, Keep, Phase, When};
 
     fn create() -> Place {
         Place::Exchange(ExchangeName { call: Call::Create, about: "R17".into(), nth: 1 })
@@ -191,6 +211,20 @@ mod tests {
         let faults = faults.iter().map(|(at, what)| Fault { at: at.clone(), what: what.clone() });
         let tape = FaultTape::new(faults.collect()).expect("a tape");
         Terms { contract: &contract, assumptions: &assumptions }.unsurvivable(&tape)
+    }
+
+    #[test]
+    fn what_is_held_up_and_applied_late_is_late_by_both() {
+        let arrived = |about: &str| {
+            let exchange = ExchangeName { call: Call::Create, about: about.into(), nth: 1 };
+            Place::Phase { exchange, phase: Phase::Arrived }
+        };
+        let late = (create(), What::ApplyLate(50_000));
+        assert_eq!(forbidden("zendesk_ticket", &[late.clone(), (arrived("R17"), What::Delay(40_000))]), None);
+        assert!(
+            forbidden("zendesk_ticket", &[late.clone(), (arrived("R17"), What::Delay(40_001))]).is_some()
+        );
+        assert_eq!(forbidden("zendesk_ticket", &[late, (arrived("R18"), What::Delay(60_000))]), None);
     }
 
     #[test]

@@ -2,10 +2,10 @@
 
 use super::{CaseFile, Expected, SCHEMA};
 use crate::catalogue::Catalogue;
-use crate::fault::{Fault, FaultTape, Place, TapeError, What};
+use crate::fault::{Call, Fault, FaultTape, Place, TapeError, What};
 use crate::menu::menu;
-use crate::plan::{Case, Recipe};
-use crate::scenario::Scenario;
+use crate::plan::{Case, Recipe, SENTINEL};
+use crate::scenario::{Scenario, Seen};
 use crate::seed::Seed;
 use crate::terms::Terms;
 use crate::verdict::Fingerprint;
@@ -169,6 +169,9 @@ impl Source<'_> {
             return Err(self.wrong(raw.expect.span(), "a known failure needs its issue", help));
         }
         self.deliveries(&raw, &met, seed)?;
+        if raw.mutant.is_none() {
+            self.names(&raw.fault, &met, seed)?;
+        }
         let tape = self.tape(&raw.fault, &met)?;
         let schedule = raw.schedule.as_ref().map(|value| self.number(value)).transpose()?;
         let names = |names: Spanned<Vec<Spanned<String>>>| -> Vec<String> {
@@ -213,6 +216,41 @@ impl Source<'_> {
         let each = kept.get_ref().iter();
         each.map(|name| self.known(name, &format!("seed {seed} draws no delivery"), &drawn))
             .try_for_each(|known| known.map(|_| ()))
+    }
+
+    /// That each fault stands at something that the seed's run can come by. A known mistake may make up
+    /// operations of its own.
+    fn names(&self, raw: &[RawFault], met: &Met<'_>, seed: Seed) -> Result<(), CaseFileError> {
+        let workload = met.scenario.workload(&met.contract, seed);
+        let deliveries: Vec<&str> = workload.deliveries.iter().map(|one| one.name.as_str()).collect();
+        let mut operations: Vec<&str> = workload.requests.iter().map(|ask| ask.operation.as_str()).collect();
+        operations.dedup();
+        let control = Seen { call: Call::Find, key: Some(SENTINEL), body: &[] };
+        let control = (met.scenario.serves())(control);
+        for one in raw {
+            let (is_delivery, about) = match one.at.get_ref() {
+                Place::Connection { .. } | Place::Sync { .. } => continue,
+                Place::Delivery(name) => (true, name.as_str()),
+                Place::Exchange(exchange) | Place::Phase { exchange, .. } => {
+                    (exchange.call == Call::Deliver, exchange.about.as_str())
+                }
+                Place::Record { about, .. } | Place::Case(about) => (false, about.as_str()),
+            };
+            // `R17/1+1` is a further arrival of R17/1; `?` is what nobody could recognise.
+            let stem = about.split('+').next().unwrap_or(about);
+            let known = if is_delivery { &deliveries } else { &operations };
+            if known.contains(&stem) || !is_delivery && (about == "?" || control.as_deref() == Some(about)) {
+                continue;
+            }
+            let what = if is_delivery { "delivery" } else { "operation" };
+            let help = match nearest(about, known) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("known: {}", known.join(", ")),
+            };
+            let message = format!("seed {seed} has no {what} `{about}`");
+            return Err(self.wrong(one.at.span(), message, help));
+        }
+        Ok(())
     }
 
     fn tape(&self, raw: &[RawFault], met: &Met<'_>) -> Result<FaultTape, CaseFileError> {

@@ -44,7 +44,7 @@ fn a_case_file_reads_as_it_was_written() {
     assert_eq!((case.recipe.tape.faults().len(), case.recipe.schedule), (2, Some(0)));
     assert_eq!(case.recipe.deliveries, Some(vec!["R17/d-1".to_owned()]));
     assert_eq!((case.expect, case.head.len()), (Expected::Violated, 3));
-    assert_eq!(case.name(), "one-ticket-fresh-key-per-retry-9c1e");
+    assert_eq!(case.name(), "one-ticket-fresh-key-per-retry-at-most-one-9c1e");
     insta::assert_snapshot!("written", case.to_string());
     assert_eq!(of(&case.to_string()), Ok(case));
 }
@@ -84,7 +84,17 @@ fn each_mistake_is_explained_at_its_place() {
             "{ sync = { boot = 1, nth = 2, when = \"after\" } }",
             "{ exchange = { call = \"create\", about = \"R17:create-ticket:v1\", nth = 1 } }",
         ),
+        (
+            "{ sync = { boot = 1, nth = 2, when = \"after\" } }\nwhat = { kill = 5000 }",
+            "{ exchange = { call = \"create\", about = \"R17:create-ticket:v1\", nth = 1 } }\nwhat = \"refuse\"",
+        ),
         ("[[fault]]", "[fault]"),
+    ];
+    let places = [
+        "{ exchange = { call = \"create\", about = \"R71:create-ticket:v1\", nth = 1 } }",
+        "{ case = \"R99:create-ticket:v1\" }",
+        "{ delivery = \"R17/d-7\" }",
+        "{ exchange = { call = \"deliver\", about = \"R18\", nth = 1 } }",
     ];
     let mut shown = String::new();
     for (from, to) in edits {
@@ -94,6 +104,17 @@ fn each_mistake_is_explained_at_its_place() {
         let text = format!("{}{to}{}", &TEXT[..at], &TEXT[at + from.len()..]);
         let error = of(&text).expect_err(to);
         shown += &format!("## {from} => {to}\n{error}\n  help: {}\n\n", error.help());
+    }
+    // Without the mistake, so that the names are known.
+    let mutant = format!("mutant   = \"{MUTANT}\"\n");
+    assert!(TEXT.contains(&mutant));
+    for place in places {
+        let what = if place.contains("case") { "{ act-late = 1000 }" } else { "{ hold-back = 1000 }" };
+        let what = if place.contains("exchange") { "\"refuse\"" } else { what };
+        let fault = format!("[[fault]]\nat   = {place}\nwhat = {what}\n");
+        let text = format!("{}\n{fault}", TEXT.replace(&mutant, ""));
+        let error = of(&text).expect_err(place);
+        shown += &format!("## {place}\n{error}\n  help: {}\n\n", error.help());
     }
     insta::assert_snapshot!("errors", shown);
 }

@@ -36,6 +36,10 @@ impl Folder {
         if let Some(mutant) = &told.answer.question.mutant {
             name += &format!("-{mutant}");
         }
+        // One case may fail in several ways: an enumeration changes the tape and nothing else.
+        let fingerprint = &told.failure.fingerprint.0;
+        let ends = fingerprint.split('/').next().into_iter().chain(fingerprint.rsplit('/').next());
+        ends.for_each(|end| name += &format!("-{end}"));
         let folder = self.run.join(&name);
         fs::create_dir_all(&folder)?;
         let lines = |lines: Vec<String>| lines.join("\n") + "\n";
@@ -50,15 +54,6 @@ impl Folder {
         let latest = self.root.join("latest").join(&name);
         let shown = if latest.is_dir() { latest } else { folder };
         Ok(shown.display().to_string())
-    }
-
-    /// Writes the certificates, a line each.
-    pub(super) fn write_certificates(&self, certificates: &[Certificate]) -> io::Result<()> {
-        if certificates.is_empty() {
-            return Ok(());
-        }
-        let lines = certificates.iter().map(certificate::json).collect::<Vec<_>>().join("\n");
-        fs::write(self.run.join("certificates.jsonl"), lines + "\n")
     }
 
     fn point_latest(&self) {
@@ -83,4 +78,14 @@ impl Folder {
             let _ = fs::remove_dir_all(run);
         }
     }
+}
+
+/// Writes the certificates of the last enumeration, a line each.
+pub(super) fn write_certificates(root: &Path, certificates: &[Certificate]) -> io::Result<()> {
+    if certificates.is_empty() {
+        return Ok(());
+    }
+    fs::create_dir_all(root)?;
+    let lines = certificates.iter().map(certificate::json).collect::<Vec<_>>().join("\n");
+    fs::write(root.join("certificates.jsonl"), lines + "\n")
 }

@@ -101,7 +101,8 @@ pub(super) fn run(cx: &mut Context<'_>, args: &ExploreArgs, request: &Request) -
     for (number, kept) in opened(cx, &shelf)?.into_iter().enumerate() {
         let (kept, is_pending) = kept;
         let is_here = request.shard.has(number as u64);
-        if !is_here || !is_chosen(&kept, request) || explore::INTERRUPTED.load(Ordering::Relaxed) {
+        if !is_here || !is_chosen(&kept, is_pending, request) || explore::INTERRUPTED.load(Ordering::Relaxed)
+        {
             continue;
         }
         match check(cx, kept, is_pending, request) {
@@ -146,14 +147,16 @@ fn opened(cx: &mut Context<'_>, shelf: &Shelf) -> Result<Vec<(Kept, bool)>, CliE
     Ok(all)
 }
 
-/// Whether this exploration is about it: scenario, contract, mistake and fault kinds.
-fn is_chosen(kept: &Kept, request: &Request) -> bool {
+/// Whether this exploration is about it: scenario, contract, mistake and fault kinds. What a mistake has left
+/// among the pending ones is no failure of the workflow without it.
+fn is_chosen(kept: &Kept, is_pending: bool, request: &Request) -> bool {
     let recipe = &kept.case.recipe;
     let named = request.chosen.iter().any(|chosen| {
         chosen.name == recipe.case.scenario
             && chosen.contracts.iter().any(|contract| contract.id == recipe.case.contract)
     });
-    let mistaken = request.mutant.is_none() || request.mutant == recipe.mutant;
+    let any = !is_pending && request.mutant.is_none();
+    let mistaken = any || request.mutant == recipe.mutant;
     let mut kinds = recipe.tape.faults().iter().map(|fault| fault.what.kind());
     let allowed =
         request.kinds.as_ref().is_none_or(|allowed| kinds.all(|kind| allowed.iter().any(|k| k == kind)));
@@ -198,14 +201,16 @@ fn came(kept: &Kept, answer: &Answer) -> Came {
     }
 }
 
-/// Counts how often a pending case has held; the last time it is forgotten.
+/// Counts how often a pending case has held; the last time it is forgotten. One whose faults do not strike
+/// any more says nothing about its failure.
 fn remember(cx: &mut Context<'_>, pending: &Pending, checked: &mut Checked) {
     if !checked.is_pending {
         return;
     }
     let path = &checked.kept.path;
     let written = match checked.came {
-        Came::Held | Came::Stale(_) => pending.held(path).map(|held| checked.held = held),
+        Came::Held => pending.held(path).map(|held| checked.held = held),
+        Came::Stale(_) => return,
         _ => pending.failed(path),
     };
     if let Err(error) = written {

@@ -1,7 +1,7 @@
 //! `explore`: many seeds, then each distinct failure told once, then the sums.
 
 use super::args::{ExploreArgs, Format};
-use super::artifacts::Folder;
+use super::artifacts::{Folder, write_certificates};
 use super::failures::{self, Handling, Told, on_trial};
 use super::pending::Pending;
 use super::subject::Shelf;
@@ -67,7 +67,9 @@ pub(super) fn run(cx: &mut Context<'_>, args: &ExploreArgs) -> Result<u8, CliErr
         is_whole,
     };
     let drifts = certificates.iter().any(|certificate| certificate.drift > 0);
-    if args.strict && (!explored.never().is_empty() || drifts) {
+    // What was broken off says nothing about what it would have reached.
+    let is_over = !done.interrupted && !done.out_of_time;
+    if args.strict && is_over && (!explored.never().is_empty() || drifts) {
         codes.push(exit::GAP);
     }
     explored.exit = exit::worst(&codes);
@@ -216,15 +218,16 @@ fn write_files(
     told: Vec<Told>,
     certificates: &[Certificate],
 ) -> Vec<Told> {
-    if told.is_empty() && certificates.is_empty() {
-        return told;
-    }
     let mut told = told;
-    let written = Folder::create(&args.artifacts).and_then(|folder| {
+    let written = write_certificates(&args.artifacts, certificates).and_then(|()| {
+        if told.is_empty() {
+            // The files of the last failure stay where they are.
+            return Ok(());
+        }
+        let folder = Folder::create(&args.artifacts)?;
         for one in &mut told {
             one.artifacts = Some(folder.write(&one.of(done), done.runs)?);
         }
-        folder.write_certificates(certificates)?;
         folder.prune();
         Ok(())
     });
@@ -246,6 +249,8 @@ fn code_of(done: &Exploration) -> u8 {
     when(done.differing > 0, exit::DIFFERS);
     when(done.harness > 0, exit::HARNESS);
     when(done.violated > 0, exit::VIOLATED);
+    // A scenario asks for more than any workflow could survive.
+    when(done.invalid > 0, exit::USAGE);
     when(done.undecided > 0 || done.interrupted, exit::UNDECIDED);
     when(done.runs == 0, exit::NOTHING);
     exit::worst(&codes)

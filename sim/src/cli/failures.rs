@@ -87,17 +87,14 @@ pub(super) fn tell_all(
 ) -> (Vec<Told>, Vec<u8>) {
     let (mut told, mut codes) = (vec![], vec![]);
     for (index, failure) in done.failures.clone().iter().enumerate() {
-        match tell(cx, request, handling, index, failure) {
+        match tell(cx, request, handling, index, failure, &mut codes) {
             Ok((one, difference)) => {
                 let repeats = difference.is_none();
                 done.compared(&failure.example.case, difference);
                 // What does not repeat is no failure that anybody could look at.
                 told.extend(repeats.then_some(one));
             }
-            Err(error) => {
-                cx.note(&cx.err_style.line(&error.lines().join("\n")));
-                codes.push(error.code);
-            }
+            Err(error) => codes.push(complain(cx, &error)),
         }
     }
     // With a known mistake, what its own invariant found comes first.
@@ -109,16 +106,30 @@ pub(super) fn tell_all(
     (told, codes)
 }
 
+/// Says what went wrong on the way; its code.
+fn complain(cx: &mut Context<'_>, error: &CliError) -> u8 {
+    cx.note(&cx.err_style.line(&error.lines().join("\n")));
+    error.code
+}
+
 fn tell(
     cx: &mut Context<'_>,
     request: &Request,
     handling: &Handling,
     index: usize,
     failure: &Failure,
+    codes: &mut Vec<u8>,
 ) -> Result<(Told, Option<Difference>), CliError> {
     let started = now();
     let mut case = handling.case(failure);
-    let (mut answer, contract) = shrunk(cx, request, handling, failure)?;
+    let (mut answer, contract) = match shrunk(cx, request, handling.shrink, failure) {
+        // A smaller plan that never ends hides nothing: the failure is told as it was found.
+        Err(error) if error.code == exit::UNDECIDED && handling.shrink.is_some() => {
+            codes.push(complain(cx, &error));
+            shrunk(cx, request, None, failure)?
+        }
+        answered => answered?,
+    };
     let seconds = started.elapsed().as_secs_f64();
     case.recipe = answer.recipe.clone();
     case.head.extend(answer.violation().map(|violation| violation.message.clone()));
@@ -140,7 +151,10 @@ fn tell(
     };
     let difference = match (&file, difference) {
         (_, Some(difference)) => Some(difference),
-        (Some(file), None) => confirmed(cx, file, &answer)?,
+        (Some(file), None) => confirmed(cx, file, &answer).unwrap_or_else(|error| {
+            codes.push(complain(cx, &error));
+            None
+        }),
         (None, None) => None,
     };
     Ok((Told { index, answer, contract, file, seconds, artifacts: None }, difference))
@@ -165,7 +179,7 @@ fn confirmed(cx: &Context<'_>, file: &Path, answer: &Answer) -> Result<Option<Di
 fn shrunk(
     cx: &Context<'_>,
     request: &Request,
-    handling: &Handling,
+    shrink: Option<Duration>,
     failure: &Failure,
 ) -> Result<(Answer, Arc<Contract>), CliError> {
     let found = failure.example.clone();
@@ -176,7 +190,7 @@ fn shrunk(
         steps_max: request.steps_max,
         ..Question::about(found.case.clone())
     };
-    let (by_seed, time) = (failure.by_seed, handling.shrink.filter(|_| !interrupted()));
+    let (by_seed, time) = (failure.by_seed, shrink.filter(|_| !interrupted()));
     let answer = on_trial(cx, index, &contract, &question, move |trial, question| {
         let started = now();
         let over = || interrupted() || time.is_some_and(|time| started.elapsed() >= time);

@@ -170,11 +170,18 @@ pub(super) fn waiting(
         recipe.case == *case && (mutant.is_none() || recipe.mutant.as_deref() == mutant)
     };
     // A pending file that cannot be read is about nothing.
-    let mut pending = tomls(&shelf.pending)?.into_iter().filter_map(|path| open(catalogue, &path).ok());
-    Ok(match pending.find(about) {
-        Some(kept) => Subject::File(Box::new(kept)),
-        None => subject,
-    })
+    let pending = tomls(&shelf.pending)?.into_iter().filter_map(|path| open(catalogue, &path).ok());
+    let mut all: Vec<Kept> = pending.filter(about).collect();
+    match (all.pop(), all.is_empty()) {
+        (Some(kept), true) => Ok(Subject::File(Box::new(kept))),
+        (None, _) => Ok(subject),
+        // One seed can fail in several ways; taking any of them would be a guess.
+        (Some(last), false) => {
+            let message = format!("{case} fails in {} ways", all.len() + 1);
+            let names = all.iter().chain([&last]).map(|kept| format!("name one: {}", kept.name()));
+            Err(CliError { code: exit::USAGE, message, help: names.collect() })
+        }
+    }
 }
 
 /// The path of the case file that a text names; the file may be one that cannot be read any more.

@@ -98,16 +98,16 @@ fn errors_name_the_place_and_the_nearest_name() {
 #[test]
 fn explore_prints_only_json_on_stdout() {
     let folder = folder("json");
-    let held = explored(&folder, "--seeds 0..200 --format json");
+    let held = explored(&folder, "--seeds 0..1000 --format json");
     let printed = lines(&held.out);
     let summary = printed.last().unwrap();
     assert_eq!(summary["kind"], "summary");
     assert_eq!((held.code, &summary["exit"]), (exit::HELD, &Value::from(0)));
-    assert_eq!((&summary["runs"], &summary["held"]), (&Value::from(200), &Value::from(200)));
+    assert_eq!((&summary["runs"], &summary["held"]), (&Value::from(1_000), &Value::from(1_000)));
     assert_eq!(summary["determinism"]["differing"], 0);
     let kinds = printed[..printed.len() - 1].iter().map(|line| line["kind"].as_str().unwrap());
     assert_eq!(kinds.collect::<BTreeSet<_>>(), BTreeSet::from(["excluded", "never"]));
-    assert!(held.err.contains("First ") && held.err.contains("Explore 200/200 (100 %)"), "{}", held.err);
+    assert!(held.err.contains("First ") && held.err.contains("Explore 1,000/1,000 (100 %)"), "{}", held.err);
     assert!(!held.out.contains('\u{1b}') && !held.err.contains('\u{1b}'));
     assert!(!folder.exists(), "no failure, no files");
     assert_eq!(explored(&folder, "--seeds 0..200 --format json --strict").code, exit::GAP);
@@ -341,6 +341,7 @@ fn the_worst_code_wins() {
     assert_eq!(exit::worst(&[exit::UNDECIDED, exit::VIOLATED]), exit::VIOLATED);
     assert_eq!(exit::worst(&[exit::VIOLATED, exit::HARNESS, exit::DIFFERS]), exit::DIFFERS);
     assert_eq!(exit::worst(&[exit::NOTHING, exit::GAP, exit::UNDECIDED]), exit::GAP);
+    assert_eq!(exit::worst(&[exit::USAGE]), exit::USAGE, "a plan that nobody could survive");
 }
 
 #[test]

@@ -30,6 +30,8 @@ pub(super) struct Books {
     pub(super) back_until: Nanos,
     /// Until then look-ups find nothing.
     pub(super) blind_until: Nanos,
+    /// Look-ups that were answered blindly and whose control was not asked for yet.
+    pub(super) blind_controls: u32,
     /// Until then the store of keys is down.
     pub(super) keys_down_until: Nanos,
     /// Look-ups whose matches stand one page further, from this page on.
@@ -55,6 +57,7 @@ impl Books {
             there_until: Nanos(0),
             back_until: Nanos(0),
             blind_until: Nanos(0),
+            blind_controls: 0,
             keys_down_until: Nanos(0),
             put_off: BTreeMap::new(),
             foreign: None,

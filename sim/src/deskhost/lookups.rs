@@ -4,6 +4,7 @@ use super::{Asked, DeskHost, millis};
 use crate::fault::What;
 use crate::field::now;
 use crate::history::Step;
+use crate::plan::SENTINEL;
 use destinations::LookupBy;
 use destinations::fake::{Begun, Reply, Request};
 use serde_json::{Value, json};
@@ -26,7 +27,14 @@ impl DeskHost {
         if let Some((What::Blind(ms), _)) = struck {
             books.blind_until = books.blind_until.max(now().after_ms(*ms));
         }
-        if now() < books.blind_until {
+        // Who has looked in vain looks for the control next, and must be able to notice why.
+        let is_control = value == SENTINEL;
+        let is_owed = is_control && books.blind_controls > 0;
+        if now() < books.blind_until || is_owed {
+            books.blind_controls = match is_control {
+                true => books.blind_controls.saturating_sub(1),
+                false => books.blind_controls + 1,
+            };
             return (one_page(vec![], None), cause);
         }
         let about = &asked.exchange.about;

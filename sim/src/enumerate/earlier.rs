@@ -1,6 +1,6 @@
 //! Places between which nothing happened that a fault could have changed: it is tried at the first of them.
 
-use crate::fault::{Place, What, When};
+use crate::fault::{Phase, Place, What, When};
 use crate::history::{Event, Kind};
 use crate::run::{Run, Visit};
 
@@ -59,7 +59,10 @@ impl ActsOn {
         let (one, other) = (earlier.work, later.work);
         match self {
             ActsOn::Place => false,
-            ActsOn::Process => between.is_empty() && (one.writes, one.syncs) == (other.writes, other.syncs),
+            ActsOn::Process => {
+                let unchanged = (one.writes, one.syncs) == (other.writes, other.syncs);
+                between.is_empty() && unchanged && !is_heard(&later.place)
+            }
             ActsOn::Tasks => is_one_sync(&earlier.place, &later.place),
             ActsOn::Clock => one.clock_reads == other.clock_reads,
             ActsOn::Read => one.reads == other.reads,
@@ -67,6 +70,12 @@ impl ActsOn {
             ActsOn::Write => one.writes == other.writes,
         }
     }
+}
+
+/// Whether somebody who asked the workflow has its answer here: the event that says so comes after the place.
+fn is_heard(place: &Place) -> bool {
+    let Place::Phase { exchange, phase: Phase::Answered } = place else { return false };
+    !exchange.call.is_to_destination()
 }
 
 fn is_one_sync(earlier: &Place, later: &Place) -> bool {
@@ -110,6 +119,7 @@ impl Earlier {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fault::{Call, ExchangeName};
     use crate::fixture::{self, create};
     use crate::history::{History, Nanos, Step};
     use crate::run::Work;
@@ -145,6 +155,17 @@ mod tests {
             assert_eq!(blind(Some(end), nothing, 0), [], "another process");
         }
         assert_eq!(blind(None, nothing, 11), [], "another time");
+    }
+
+    #[test]
+    fn who_has_an_answer_has_it_before_the_event_that_says_so() {
+        let answered = |call| {
+            let exchange = ExchangeName { call, ..create(1) };
+            let place = Place::Phase { exchange, phase: Phase::Answered };
+            A::Process.cannot_tell(&[], &at(When::After), &Visit { place, ..at(When::After) })
+        };
+        assert!(!answered(Call::Deliver) && !answered(Call::Decide));
+        assert!(answered(Call::Create), "what the process has heard dies with it");
     }
 
     #[test]

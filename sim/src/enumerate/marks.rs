@@ -47,9 +47,9 @@ pub(super) fn marks(run: &Run, terms: &Terms<'_>) -> Vec<u64> {
         if !visit.unsynced {
             before.forget(SYNCS);
         }
-        let now = next.checked_sub(1).map_or(Nanos(0), |last| events[last].t_ns);
+        let now = visit.at;
         let mut hasher = SipHasher13::new();
-        (before.hash(), after, names.place(&visit.place), ages.at(now)).hash(&mut hasher);
+        (before.hash(), after, names.place(&visit.place), ages.at(now), visit.unsynced).hash(&mut hasher);
         going_on(run, visit.step, now, &met).hash(&mut hasher);
         met.insert(&visit.place);
         marks.push(hasher.finish());
@@ -183,7 +183,8 @@ fn belief_hash(belief: &Belief) -> u64 {
 }
 
 /// The faults that make a difference which no event has shown yet: they last, or their place was met and they
-/// strike later. Where one has struck that lasts does not matter.
+/// strike later. Where one has struck that lasts does not matter, but for a clock: what was written before
+/// goes by another time than what is written after.
 fn going_on<'a>(
     run: &'a Run,
     step: Step,
@@ -195,7 +196,9 @@ fn going_on<'a>(
         match fired.filter(|fired| *fired <= step) {
             Some(fired) => {
                 let until = run.history.event(fired).t_ns.after_ms(what.lasts_ms());
-                if until > now || stays(what) || waits_for_a_start(what) && !starts(run, fired, step) {
+                if matches!(what, What::ClockStep(_) | What::ClockRate(_)) {
+                    all.push((Some(at), what));
+                } else if until > now || stays(what) || waits_for_a_start(what) && !starts(run, fired, step) {
                     all.push((None, what));
                 }
             }
@@ -210,9 +213,7 @@ fn going_on<'a>(
 fn stays(what: &What) -> bool {
     matches!(
         what,
-        What::ClockStep(_)
-            | What::ClockRate(_)
-            | What::ForgetKeys
+        What::ForgetKeys
             | What::BitFlip
             | What::LyingSync
             | What::EditByHand(_)

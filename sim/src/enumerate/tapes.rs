@@ -2,10 +2,10 @@
 
 use super::walk::Addition;
 use crate::catalogue::Catalogue;
-use crate::explore::{Made, Plans};
+use crate::explore::Plans;
 use crate::fault::{Fault, FaultTape};
 use crate::pipeline::Pipeline;
-use crate::plan::Recipe;
+use crate::plan::{Case, Plan, Recipe};
 use destinations::Contract;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -76,12 +76,15 @@ impl Plans for Tapes {
         self.added.len() as u64
     }
 
-    fn make(&self, k: u64, catalogue: &Catalogue, _: &Pipeline) -> Made {
+    fn case(&self, _: u64) -> (usize, Case) {
+        (self.chosen.0, self.base.case.clone())
+    }
+
+    fn plan(&self, k: u64, catalogue: &Catalogue, _: &Pipeline) -> Result<Plan, String> {
         let tape = self.alphabet.tape(&self.base.tape, &self.added[k as usize].faults);
         let recipe = Recipe { tape, ..self.base.clone() };
         let scenario = &*catalogue.scenarios[self.chosen.1];
-        let plan = recipe.plan(scenario, &self.contract).map_err(|error| error.to_string());
-        Made { chosen: self.chosen.0, case: recipe.case, plan }
+        recipe.plan(scenario, &self.contract).map_err(|error| error.to_string())
     }
 
     fn twice(&self) -> u64 {

@@ -5,7 +5,7 @@ use super::apart::Observed;
 use super::earlier::Earlier;
 use super::marks::marks;
 use super::tapes::Alphabet;
-use crate::fault::{Fault, FaultTape, Place, What};
+use crate::fault::{Fault, FaultTape, Phase, Place, What};
 use crate::history::Step;
 use crate::menu::alike;
 use crate::run::Run;
@@ -13,6 +13,9 @@ use crate::terms::Terms;
 use siphasher::sip::SipHasher13;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash as _, Hasher as _};
+
+/// A process that is down for longer than this is down for longer than anybody waits for an answer.
+const LONG_DOWN_MS: u64 = 60_000;
 
 /// Why a plan is not run.
 pub(super) mod reason {
@@ -91,7 +94,8 @@ impl<'a> Walk<'a> {
             }
             for what in self.offered(&visit.place, added.len()) {
                 let fault = Fault { at: visit.place.clone(), what };
-                let mark = marks[earlier.place_for(&fault.what, index)];
+                // Before its last fault the run was another one.
+                let mark = marks[earlier.place_for(&fault.what, index).max(from)];
                 match self.refuse(&run.plan.tape, added, &fault, mark) {
                     Some(why) => self.skip(why),
                     None => {
@@ -135,7 +139,7 @@ impl<'a> Walk<'a> {
         plans
     }
 
-    /// What is tried at a place after so many faults: every strength first, then the first of each kind.
+    /// What is tried at a place after so many faults: all of the menu first, then the first of each kind.
     fn offered(&mut self, place: &Place, before: usize) -> Vec<What> {
         let mut offered = vec![];
         for what in (self.menu)(place, &self.terms) {
@@ -146,7 +150,7 @@ impl<'a> Walk<'a> {
                 Place::Exchange(exchange) => alike(exchange.call, &what),
                 _ => what,
             };
-            let is_milder = |other: &What| before > 0 && other.kind() == same.kind();
+            let is_milder = |other: &What| before > 0 && is_milder(&same, other);
             if offered.contains(&same) {
                 self.skip(reason::ALIKE);
             } else if offered.iter().any(is_milder) {
@@ -180,10 +184,20 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// A refused connection strikes before anything of its exchange does.
+/// Whether one of a kind stands for the other where strengths are not told apart: a death that outlasts a key
+/// is another thing than a short one, and a clock that is set back than one that is set ahead.
+fn is_milder(what: &What, other: &What) -> bool {
+    match (what, other) {
+        (What::Kill(ms), What::Kill(other)) => (*ms > LONG_DOWN_MS) == (*other > LONG_DOWN_MS),
+        (What::ClockStep(ms), What::ClockStep(other)) => (*ms < 0) == (*other < 0),
+        _ => what.kind() == other.kind(),
+    }
+}
+
+/// A refused connection strikes before anything of its exchange does, but for its beginning.
 fn prevents(second: &Fault, first: &Fault) -> bool {
     let (Place::Exchange(exchange), What::Refuse) = (&second.at, &second.what) else { return false };
-    matches!(&first.at, Place::Phase { exchange: of, .. } if of == exchange)
+    matches!(&first.at, Place::Phase { exchange: of, phase } if of == exchange && *phase != Phase::BeforeSend)
 }
 
 /// The places of a run by kind, each counted once.

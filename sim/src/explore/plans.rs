@@ -4,19 +4,10 @@ use super::{Chosen, Request, TWICE};
 use crate::catalogue::Catalogue;
 use crate::pipeline::Pipeline;
 use crate::plan::{Case, Plan, Recipe};
+use crate::seed::Seed;
 use crate::seeds::{Seeds, Shard};
 use destinations::Contract;
 use std::sync::Arc;
-
-/// A plan that is about to run.
-pub struct Made {
-    /// Index of the scenario among those chosen.
-    pub chosen: usize,
-    /// Which run it is.
-    pub case: Case,
-    /// The plan, or why there is none.
-    pub plan: Result<Plan, String>,
-}
 
 /// The plans of one stage.
 pub trait Plans: Send + Sync {
@@ -28,8 +19,14 @@ pub trait Plans: Send + Sync {
     }
     /// How many there are.
     fn len(&self) -> u64;
-    /// The `k`-th, from 0: the same each time.
-    fn make(&self, k: u64, catalogue: &Catalogue, pipeline: &Pipeline) -> Made;
+    /// Which run the `k`-th is, from 0: the same each time; with the index of its scenario among those
+    /// chosen.
+    fn case(&self, k: u64) -> (usize, Case);
+    /// The `k`-th plan: the same each time. Making it may take runs.
+    ///
+    /// # Errors
+    /// When there is no such plan.
+    fn plan(&self, k: u64, catalogue: &Catalogue, pipeline: &Pipeline) -> Result<Plan, String>;
     /// Whether there is none.
     fn is_empty(&self) -> bool {
         self.len() == 0
@@ -69,6 +66,14 @@ impl SeedPlans {
     pub fn once(self) -> Self {
         SeedPlans { twice: 0, ..self }
     }
+
+    /// What the `k`-th seed draws: the index of a scenario, and one of its contracts.
+    fn draw(&self, k: u64) -> (Seed, usize, &Arc<Contract>) {
+        let seed = self.seeds.at(self.shard.position(k));
+        let mut draw = seed.stream("case");
+        let index = draw.below(self.chosen.len() as u64) as usize;
+        (seed, index, draw.pick(&self.chosen[index].contracts))
+    }
 }
 
 impl Plans for SeedPlans {
@@ -80,17 +85,16 @@ impl Plans for SeedPlans {
         self.shard.len_of(self.seeds.len())
     }
 
-    fn make(&self, k: u64, catalogue: &Catalogue, pipeline: &Pipeline) -> Made {
-        let seed = self.seeds.at(self.shard.position(k));
-        let mut draw = seed.stream("case");
-        let index = draw.below(self.chosen.len() as u64) as usize;
-        let chosen = &self.chosen[index];
-        let contract = draw.pick(&chosen.contracts);
-        let case = Case { scenario: chosen.name.to_owned(), contract: contract.id.clone(), seed };
-        let scenario = &*catalogue.scenarios[chosen.scenario];
-        let mutant = self.mutant.as_deref();
-        let plan = (pipeline.draft)(scenario, contract, seed, mutant, self.kinds.as_deref());
-        Made { chosen: index, case, plan }
+    fn case(&self, k: u64) -> (usize, Case) {
+        let (seed, index, contract) = self.draw(k);
+        let scenario = self.chosen[index].name.to_owned();
+        (index, Case { scenario, contract: contract.id.clone(), seed })
+    }
+
+    fn plan(&self, k: u64, catalogue: &Catalogue, pipeline: &Pipeline) -> Result<Plan, String> {
+        let (seed, index, contract) = self.draw(k);
+        let scenario = &*catalogue.scenarios[self.chosen[index].scenario];
+        (pipeline.draft)(scenario, contract, seed, self.mutant.as_deref(), self.kinds.as_deref())
     }
 
     fn twice(&self) -> u64 {
@@ -123,11 +127,15 @@ impl Plans for RecipePlans {
         self.recipes.len() as u64
     }
 
-    fn make(&self, k: u64, catalogue: &Catalogue, _: &Pipeline) -> Made {
+    fn case(&self, k: u64) -> (usize, Case) {
+        let (index, _, recipe) = &self.recipes[k as usize];
+        (*index, recipe.case.clone())
+    }
+
+    fn plan(&self, k: u64, catalogue: &Catalogue, _: &Pipeline) -> Result<Plan, String> {
         let (index, contract, recipe) = &self.recipes[k as usize];
         let scenario = &*catalogue.scenarios[self.chosen[*index].scenario];
-        let plan = recipe.plan(scenario, contract).map_err(|error| error.to_string());
-        Made { chosen: *index, case: recipe.case.clone(), plan }
+        recipe.plan(scenario, contract).map_err(|error| error.to_string())
     }
 
     fn traced(&self) -> bool {

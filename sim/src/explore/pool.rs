@@ -1,11 +1,11 @@
 //! The threads of a stage: each takes the next plan, runs it, and hands over a few numbers.
 
-use super::{Chosen, Made, Plans, Request, WINDOW};
+use super::{Chosen, Plans, Request, WINDOW};
 use crate::catalogue::Catalogue;
 use crate::coverage::Mark;
 use crate::fault::{Fault, KINDS};
 use crate::history::{Kind, Nanos};
-use crate::pipeline::{Pipeline, Ran};
+use crate::pipeline::{Pipeline, Ran, caught};
 use crate::plan::{Case, Plan, Recipe};
 use crate::replay::{Difference, difference, told};
 use crate::run::{Options, Run};
@@ -160,26 +160,28 @@ impl Job {
     }
 
     fn one(&self, k: u64) -> Outcome {
-        let Made { chosen: index, case, plan } = self.plans.make(k, &self.catalogue, &self.pipeline);
+        let (index, case) = self.plans.case(k);
+        // Making a plan may take runs too, and asks the scenario: it can spin and panic like one.
+        let done = self.watch.during(k, &case, || {
+            let plan = caught(|| self.plans.plan(k, &self.catalogue, &self.pipeline));
+            let plan = plan.map_err(|panic| panic.to_string()).and_then(|plan| plan)?;
+            self.run(k, index, &plan)
+        });
+        done.unwrap_or_else(|error| Outcome::empty(k, case, index, Came::Harness(error)))
+    }
+
+    fn run(&self, k: u64, index: usize, plan: &Plan) -> Result<Outcome, String> {
         let chosen = &self.request.chosen[index];
         let scenario = &*self.catalogue.scenarios[chosen.scenario];
-        let plan = match plan {
-            Ok(plan) => plan,
-            Err(error) => return Outcome::empty(k, case, index, Came::Harness(error)),
-        };
         let traced = self.plans.traced();
         let steps_max = self.request.steps_max;
         let options = Options { steps_max, journal: traced, places: traced, ..Options::default() };
-        self.watch.during(k, &case, || match self.pipeline.once(scenario, &plan, &options) {
-            Ok(ran) => {
-                let twice = (k < self.plans.twice()).then(|| self.again(scenario, &plan, &options, &ran));
-                let recipe = matches!(ran.judgement.verdict, Verdict::Violated(_))
-                    .then(|| self.recipe(scenario, chosen, &plan));
-                let outcome = Outcome::of(k, index, chosen.killed_by, ran, traced);
-                Outcome { recipe: recipe.flatten(), by_seed: self.plans.by_seed(), twice, ..outcome }
-            }
-            Err(error) => Outcome::empty(k, case.clone(), index, Came::Harness(error)),
-        })
+        let ran = self.pipeline.once(scenario, plan, &options)?;
+        let twice = (k < self.plans.twice()).then(|| self.again(scenario, plan, &options, &ran));
+        let is_violated = matches!(ran.judgement.verdict, Verdict::Violated(_));
+        let recipe = is_violated.then(|| self.recipe(scenario, chosen, plan)).flatten();
+        let outcome = Outcome::of(k, index, chosen.killed_by, ran, traced);
+        Ok(Outcome { recipe, by_seed: self.plans.by_seed(), twice, ..outcome })
     }
 
     /// The plan written down.

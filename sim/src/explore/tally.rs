@@ -38,6 +38,8 @@ pub struct Exploration {
     pub harness: u64,
     /// The first undecided cases and why.
     pub undecided_examples: Vec<(Case, String)>,
+    /// The first plans that nobody could survive, each with what they ask for.
+    pub invalid_examples: Vec<(Case, String)>,
     /// The first harness errors.
     pub harness_examples: Vec<(Case, String)>,
     /// How often each invariant was evaluated.
@@ -119,6 +121,7 @@ impl Exploration {
             invalid: 0,
             harness: 0,
             undecided_examples: vec![],
+            invalid_examples: vec![],
             harness_examples: vec![],
             evaluated: vec![],
             coverage,
@@ -175,13 +178,11 @@ impl Exploration {
         self.runs += 1;
         self.events += outcome.events;
         self.simulated_ns += u128::from(outcome.elapsed.0);
-        self.evaluated.resize(self.evaluated.len().max(outcome.evaluated.len()), 0);
-        for (sum, count) in self.evaluated.iter_mut().zip(&outcome.evaluated) {
-            *sum += u64::from(*count);
-        }
         self.hash_in(&outcome);
         self.scenarios[outcome.chosen].add(&outcome);
-        self.coverage.struck(&outcome.case.contract, &outcome.marks);
+        if !matches!(outcome.came, Came::Invalid(_)) {
+            self.covered(&outcome);
+        }
         if let Some(difference) = outcome.twice.clone() {
             self.compared(&outcome.case, difference);
         }
@@ -195,7 +196,7 @@ impl Exploration {
             }
             Came::Invalid(why) => {
                 self.invalid += 1;
-                keep_example(&mut self.undecided_examples, (case, why));
+                keep_example(&mut self.invalid_examples, (case, why));
             }
             Came::Undecided(why) => {
                 self.undecided += 1;
@@ -207,6 +208,15 @@ impl Exploration {
             }
         }
         None
+    }
+
+    /// What the run has shown to have been looked at and struck.
+    fn covered(&mut self, outcome: &Outcome) {
+        self.evaluated.resize(self.evaluated.len().max(outcome.evaluated.len()), 0);
+        for (sum, count) in self.evaluated.iter_mut().zip(&outcome.evaluated) {
+            *sum += u64::from(*count);
+        }
+        self.coverage.struck(&outcome.case.contract, &outcome.marks);
     }
 
     fn failed(
@@ -289,7 +299,8 @@ impl ScenarioTally {
         match outcome.came {
             Came::Held => self.held += 1,
             Came::Violated { .. } => self.violated += 1,
-            Came::Undecided(_) | Came::Invalid(_) | Came::Harness(_) => {}
+            Came::Undecided(_) | Came::Harness(_) => {}
+            Came::Invalid(_) => return,
         }
         self.fired = sums([&self.fired, &outcome.fired].into_iter());
         self.drifted = sums([&self.drifted, &outcome.drifted].into_iter());

@@ -56,6 +56,7 @@ impl Field {
             let words = format!("{word}{sends}{record}");
             if state.journal.get(&operation.name) != Some(&words) {
                 state.journal.insert(operation.name.clone(), words.clone());
+                state.notes += 1;
                 let kind = Kind::Journal { about: operation.name, words };
                 state.history.add(now(), WORKFLOW, kind, None);
             }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::explore::Exploration;
+use crate::explore::{self, Exploration, Flow};
 use crate::fault::{ExchangeName, Fault, Phase, What, When};
 use crate::fixture;
 use crate::fixture::{OPERATION, catalogue, create, pipeline, request};
@@ -40,6 +40,22 @@ fn search(pipeline: Pipeline, jobs: usize, mutant: Option<&str>, budget: u64) ->
     let mut search = Search::new(&catalogue, pipeline, request("0..40", jobs, mutant), &never, &mut tell);
     let (guided, _) = guided(&mut search, budget);
     (guided, search.finish())
+}
+
+/// Its stages are shorter than the time between two looks at the clock.
+#[test]
+fn it_ends_when_it_is_broken_off_and_when_the_time_is_over() {
+    let catalogue = Arc::new(catalogue());
+    let mut silent = |_: crate::explore::Notice<'_>| {};
+    for interrupted in [true, false] {
+        let (is_over, time) = (AtomicBool::new(interrupted), Some(std::time::Duration::ZERO));
+        let request = explore::Request { time: time.filter(|_| !interrupted), ..request("0..40", 2, None) };
+        let mut search = Search::new(&catalogue, traced(), request, &is_over, &mut silent);
+        let (_, flow) = guided(&mut search, 100_000);
+        let done = search.finish();
+        assert_eq!((flow, done.interrupted, done.out_of_time), (Flow::Over, interrupted, !interrupted));
+        assert!(done.runs < 100, "{} runs", done.runs);
+    }
 }
 
 #[test]

@@ -9,7 +9,7 @@ use super::{
 use super::{Court, Finding};
 use crate::belief::{Basis, Standing, Waiting};
 use crate::fault::Fault;
-use crate::history::{Kind, Step};
+use crate::history::{Event, Kind, Step};
 use crate::plan::Expect;
 use crate::run::{End, Run};
 use crate::verdict::{InvariantId, Violation};
@@ -35,6 +35,16 @@ impl Finding {
 
 pub(super) fn last_step(run: &Run) -> Vec<Step> {
     run.history.events().last().map(|event| event.step).into_iter().collect()
+}
+
+/// The last that happened to an operation at all: the end of the run is the same for every failure.
+fn last_of(run: &Run, operation: &str) -> Vec<Step> {
+    let is_it = |event: &&Event| {
+        let happened = !matches!(event.kind, Kind::Journal { .. } | Kind::Person { .. });
+        happened && event.kind.about() == Some(operation)
+    };
+    let last = run.history.events().iter().rev().find(is_it).map(|event| vec![event.step]);
+    last.unwrap_or_else(|| last_step(run))
 }
 
 pub(super) fn no_panic(court: &Court<'_>) -> Finding {
@@ -176,11 +186,11 @@ pub(super) fn no_false_success(court: &Court<'_>) -> Finding {
         if !made || !held {
             let message =
                 format!("{} is recorded as completed with {record}, which is not its record.", op.name);
-            finding.violated(NO_FALSE_SUCCESS, &op.name, last_step(court.run), message);
+            finding.violated(NO_FALSE_SUCCESS, &op.name, last_of(court.run, &op.name), message);
         }
         if let Some(other) = owners.insert(record, &op.name) {
             let message = format!("{other} and {} are both completed with {record}.", op.name);
-            finding.violated(NO_FALSE_SUCCESS, &op.name, last_step(court.run), message);
+            finding.violated(NO_FALSE_SUCCESS, &op.name, last_of(court.run, &op.name), message);
         }
     }
     finding
@@ -348,12 +358,14 @@ pub(super) fn budget_survives(court: &Court<'_>) -> Finding {
             if op.attempts.len() > budget {
                 let message =
                     format!("{operation} counts {} sends; its budget is {budget}.", op.attempts.len());
-                finding.violated(BUDGET_SURVIVES, operation, last_step(court.run), message);
+                finding.violated(BUDGET_SURVIVES, operation, last_of(court.run, operation), message);
                 return finding;
             }
         }
     }
-    for (operation, sends) in &court.facts.sends {
+    // Where the run was broken off nobody has read what is counted.
+    let is_over = matches!(court.run.end, End::Finished { .. });
+    for (operation, sends) in court.facts.sends.iter().filter(|_| is_over) {
         finding.looked();
         let counted = court.finally(operation).map_or(0, |op| op.attempts.len());
         if counted < sends.len() {
@@ -380,7 +392,7 @@ pub(super) fn no_limbo(court: &Court<'_>) -> Finding {
         };
         if limbo {
             let message = format!("{} is {} and waits for nobody.", op.name, op.words);
-            finding.violated(NO_LIMBO, &op.name, last_step(court.run), message);
+            finding.violated(NO_LIMBO, &op.name, last_of(court.run, &op.name), message);
         }
     }
     finding
@@ -418,10 +430,11 @@ pub(super) fn converges(court: &Court<'_>) -> Finding {
             Expect::NoneOwned => made.is_empty() && owned,
             Expect::OneOwned => made.len() == 1 && (completed || owned),
             Expect::AtMostOne => {
-                made.len() <= 1
-                    && (completed && made.len() == 1
-                        || standing == Some(Standing::Rejected) && (made.is_empty() || risk)
-                        || owned)
+                // Whether what came back of a send says so is judged by itself.
+                let has_ground =
+                    !court.facts.sends(&ask.operation).is_empty() || decided(court.run, &ask.operation);
+                let turned_down = rejected && has_ground && (made.is_empty() || risk);
+                made.len() <= 1 && (completed && made.len() == 1 || turned_down || owned)
             }
         };
         if !good {
@@ -433,13 +446,13 @@ pub(super) fn converges(court: &Court<'_>) -> Finding {
                 words(expect),
                 unsettled.as_ref().map(|why| format!(" {why}")).unwrap_or_default()
             );
-            finding.violated(CONVERGES, &ask.operation, last_step(court.run), message);
+            finding.violated(CONVERGES, &ask.operation, last_of(court.run, &ask.operation), message);
         }
     }
     if let (Some(why), [], Some(ask)) =
         (unsettled, &*finding.violations, court.run.plan.workload.requests.first())
     {
-        finding.violated(CONVERGES, &ask.operation, last_step(court.run), why);
+        finding.violated(CONVERGES, &ask.operation, last_of(court.run, &ask.operation), why);
     }
     finding
 }

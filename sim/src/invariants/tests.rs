@@ -2,7 +2,7 @@
 
 use super::{INVARIANTS, judge};
 use crate::belief::{Basis, Belief, BelievedAttempt, BelievedOperation, Standing, Waiting};
-use crate::fault::{Call, ExchangeName};
+use crate::fault::{Call, ExchangeName, Fault, FaultTape, Place, What, When};
 use crate::fixture::{OPERATION, Toy, create, pipeline};
 use crate::history::{Kind, Nanos, Step};
 use crate::run::{BeliefAt, Moment, Options, Run};
@@ -124,6 +124,25 @@ fn an_end_and_its_record_stay() {
     forgotten.believe(Moment::Storm, "validated/ready", None, 0);
     forgotten.push(Moment::End, Belief::default());
     assert_eq!(forgotten.violations("V13"), 1);
+}
+
+/// Whatever else goes wrong, a request is not turned down by nobody and for nothing.
+#[test]
+fn a_rejection_has_a_ground() {
+    let violations = |sends: usize, person: bool| {
+        let mut told = Told::new();
+        let at = Place::Sync { boot: 9, nth: 9, when: When::Before };
+        told.run.plan.tape = FaultTape::new(vec![Fault { at, what: What::Pause(10) }]).expect("a tape");
+        told.run.fired = vec![None];
+        (0..sends).for_each(|_| told.create());
+        if person {
+            told.add(Kind::Person { about: OPERATION.into(), words: "withdraws it".into() });
+        }
+        told.believe(Moment::End, "rejected/withdrawn", None, sends);
+        told.violations("V18")
+    };
+    assert_eq!(violations(0, false), 1, "nobody has asked the destination, and nobody has decided");
+    assert_eq!((violations(0, true), violations(1, false)), (0, 0));
 }
 
 /// A killed process shows what was not durable; a power cut before the next start may take it.

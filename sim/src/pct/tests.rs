@@ -45,9 +45,9 @@ fn traced() -> Pipeline {
 fn a_plan_is_the_same_whoever_makes_it_and_when() {
     let catalogue = catalogue();
     let made = |plans: &PctPlans, k| {
-        let made = plans.make(k, &catalogue, &traced());
-        let plan = made.plan.unwrap();
-        (made.case, Vec::from(plan.tape), plan.schedule)
+        let plan = plans.plan(k, &catalogue, &traced()).unwrap();
+        assert_eq!(plans.case(k).1, plan.case);
+        (plan.case, Vec::from(plan.tape), plan.schedule)
     };
     let (one, other) = (request(120), request(120));
     let forward: Vec<_> = (0..120).map(|k| made(&one, k)).collect();
@@ -64,7 +64,7 @@ fn each_way_to_wait_is_taken_and_orders_are_one_to_three_deep() {
     let catalogue = catalogue();
     let (mut kinds, mut counts) = (BTreeSet::new(), BTreeSet::new());
     for k in 0..plans.len() {
-        let tape = plans.make(k, &catalogue, &traced()).plan.unwrap().tape;
+        let tape = plans.plan(k, &catalogue, &traced()).unwrap().tape;
         let waits = |fault: &&Fault| matches!(fault.what.kind(), "delay" | "hold-back" | "pause");
         kinds.extend(tape.faults().iter().map(|fault| fault.what.kind()));
         counts.insert(tape.faults().iter().filter(waits).count());
@@ -78,7 +78,7 @@ fn each_way_to_wait_is_taken_and_orders_are_one_to_three_deep() {
 fn kinds_that_are_switched_off_stay_off() {
     let plans = PctPlans { kinds: Some(vec!["pause".into()]), ..request(100) };
     let catalogue = catalogue();
-    let tapes = (0..100).map(|k| plans.make(k, &catalogue, &traced()).plan.unwrap().tape);
+    let tapes = (0..100).map(|k| plans.plan(k, &catalogue, &traced()).unwrap().tape);
     let kinds: BTreeSet<_> = tapes.flat_map(Vec::from).map(|fault| fault.what.kind()).collect();
     assert_eq!(kinds, BTreeSet::from(["pause"]));
 }

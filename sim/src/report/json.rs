@@ -249,6 +249,7 @@ struct SummaryLine<'a> {
     by_scenario: Vec<ScenarioLine>,
     evaluated: BTreeMap<&'static str, u64>,
     undecided_examples: Vec<ExampleLine>,
+    invalid_examples: Vec<ExampleLine>,
     harness_examples: Vec<ExampleLine>,
     exit: u8,
 }
@@ -301,6 +302,7 @@ pub fn summary(explored: &Explored<'_>) -> String {
         by_scenario: done.scenarios.iter().map(ScenarioLine::of).collect(),
         evaluated: ids.zip(done.evaluated.iter().copied()).collect(),
         undecided_examples: examples(&done.undecided_examples),
+        invalid_examples: examples(&done.invalid_examples),
         harness_examples: examples(&done.harness_examples),
         exit: explored.exit,
     })

@@ -192,6 +192,9 @@ pub fn scenarios(style: Style, explored: &Explored<'_>) -> Vec<String> {
     for (case, why) in &done.undecided_examples {
         lines.push(style.status(Tone::Warn, "UNDECIDED", &format!("{case}  {why}")));
     }
+    for (case, why) in &done.invalid_examples {
+        lines.push(style.status(Tone::Bad, "INVALID", &format!("{case}  {why}")));
+    }
     for (case, error) in &done.harness_examples {
         lines.push(style.status(Tone::Bad, "HARNESS", &format!("{case}  {error}")));
     }
@@ -291,6 +294,9 @@ pub fn summary(style: Style, explored: &Explored<'_>) -> Vec<String> {
         grouped(done.violated),
         grouped(done.undecided),
     );
+    if done.invalid > 0 {
+        head += &format!(", {} invalid", grouped(done.invalid));
+    }
     if done.harness > 0 {
         head += &format!(", {}", count(done.harness, "harness error"));
     }

@@ -184,6 +184,9 @@ fn a_failure_is_pending_until_it_holds_three_times_or_is_kept() {
     assert_eq!(failure["file"].as_str().unwrap(), file.display().to_string());
     assert_eq!(failure["shrunk"]["faults"], serde_json::json!([3, 2]));
     assert!(failure["shrunk"]["runs"].as_u64().unwrap() > 2 && failure["shrunk"]["seconds"].is_f64());
+    // What a mistake has left is no failure of the workflow without it.
+    let without = here.did("explore --strategy swarm --seeds 1..2");
+    assert_eq!((without.code, without.err.contains("pending case")), (exit::HELD, false), "{}", without.out);
     // It runs first next time, with the mistake only.
     let again = here.did(&format!("explore --strategy swarm --seeds 1..2 --mutant {MUTANT}"));
     assert!(again.err.contains("1 pending case: 1 failed"), "{}", again.err);
@@ -234,8 +237,8 @@ fn commands_around_cases() {
     };
     say(&format!("shrink one-ticket/zendesk_ticket@0 --mutant {MUTANT}"));
     say("shrink one-ticket/zendesk_ticket@0");
-    say("keep one-ticket-fresh-key-per-retry-9c1e --as New_Key");
-    say("keep one-ticket-fresh-key-per-retry-9c1e --as new-key");
+    say("keep one-ticket-fresh-key-per-retry-stable-identity-9c1e --as New_Key");
+    say("keep one-ticket-fresh-key-per-retry-stable-identity-9c1e --as new-key");
     say("keep new-key");
     say("keep one-ticket/zendesk_ticket@1");
     say(&format!("keep one-ticket/zendesk_ticket@2 --mutant {MUTANT} --as new-key"));
@@ -249,7 +252,7 @@ fn commands_around_cases() {
     say("replay new-key --mutant other");
     say("replay new-key --faults kill");
     say(&format!("shrink {}", here.cases().join("known.toml").display()));
-    say("drop one-ticket-fresh-key-per-retry-9c1e");
+    say("drop one-ticket-fresh-key-per-retry-stable-identity-9c1e");
     insta::assert_snapshot!("commands", here.plain(&shown));
     assert_eq!(
         (files(&here.cases()), files(&here.pending())),
