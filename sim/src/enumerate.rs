@@ -123,6 +123,7 @@ pub fn enumerate(search: &mut Search<'_>, subject: &Subject) -> (Certificate, Fl
             break;
         }
     }
+    search.stood_for(&contract.id, &walk.stood_for);
     let findings = Findings {
         boundaries: clean.0,
         menu_digest: clean.1,

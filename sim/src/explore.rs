@@ -9,7 +9,7 @@ pub use pool::{Came, Outcome};
 pub use tally::{Exploration, Failure, ScenarioTally};
 
 use crate::catalogue::Catalogue;
-use crate::coverage::Coverage;
+use crate::coverage::{Coverage, Mark};
 use crate::enumerate::Certificate;
 use crate::pipeline::Pipeline;
 use crate::plan::Case;
@@ -19,7 +19,7 @@ use crate::terms::Terms;
 use crate::watch::LOOK;
 use destinations::{Assumptions, Contract};
 use pool::Job;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -190,6 +190,12 @@ impl<'a> Search<'a> {
     /// Tells who watches.
     pub fn tell(&mut self, notice: Notice<'_>) {
         (self.tell)(notice);
+    }
+
+    /// Faults of which another has shown what they do, at places of the same state: they count as struck.
+    pub fn stood_for(&mut self, contract: &str, marks: &BTreeSet<Mark>) {
+        let marks: Vec<Mark> = marks.iter().copied().collect();
+        self.done.coverage.struck(contract, &marks);
     }
 
     /// Runs the plans of a stage; `seen` is shown each outcome in the order of the plans.

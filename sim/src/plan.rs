@@ -195,6 +195,8 @@ pub enum Expect {
     OneOwned,
     /// At most one: recorded, or owned by a person.
     AtMostOne,
+    /// No record; rejected, or owned by a person.
+    NoRecord,
 }
 
 /// One arrival of a request.

@@ -65,6 +65,7 @@ const ABSENT: [Absent; 4] = [
     Absent { boundary: "decision applied", class: None, why: INSIDE },
 ];
 
+const NO_LOOK_UP: &str = "the contract offers nothing to look up by";
 const INSIDE: &str = "what the workflow does with a call from outside has no boundaries but its syncs";
 
 /// Faults of which no part exists yet that they could strike.
@@ -99,6 +100,9 @@ pub(super) fn why(mark: Mark, terms: &Terms<'_>) -> Option<&'static str> {
         return Some(only_there(mark.fault()));
     }
     let kind = fault.at.kind();
+    if kind.starts_with("look-up") && terms.contract.lookup.is_empty() {
+        return Some(NO_LOOK_UP);
+    }
     let absent = ABSENT
         .iter()
         .find(|absent| kind.starts_with(absent.boundary) && absent.class.is_none_or(|only| only == class));
@@ -144,6 +148,13 @@ pub fn exclusions(all: &[Terms<'_>]) -> Vec<Exclusion> {
     for Absent { boundary, class, why } in ABSENT {
         let class = class.map_or(String::new(), |class| format!(" ({class})"));
         excluded.push(Exclusion { what: format!("anything at {boundary}{class}"), why });
+    }
+    let blind: Vec<&str> = (all.iter().filter(|terms| terms.contract.lookup.is_empty()))
+        .map(|terms| terms.contract.id.as_str())
+        .collect();
+    if !blind.is_empty() {
+        let what = format!("anything at a look-up with {}", blind.join(", "));
+        excluded.push(Exclusion { what, why: NO_LOOK_UP });
     }
     let mut forbidden: BTreeMap<(usize, &'static str), Vec<String>> = BTreeMap::new();
     for terms in all {

@@ -5,6 +5,7 @@ use super::apart::Observed;
 use super::earlier::Earlier;
 use super::marks::marks;
 use super::tapes::Alphabet;
+use crate::coverage::Mark;
 use crate::fault::{Fault, FaultTape, Phase, Place, What};
 use crate::history::Step;
 use crate::menu::alike;
@@ -57,6 +58,8 @@ pub(super) struct Walk<'a> {
     tried: BTreeSet<u64>,
     observed: Observed,
     pub(super) skipped: BTreeMap<&'static str, u64>,
+    /// Where a fault was not tried because what it does was tried: it counts as struck.
+    pub(super) stood_for: BTreeSet<Mark>,
 }
 
 impl<'a> Walk<'a> {
@@ -70,6 +73,7 @@ impl<'a> Walk<'a> {
             tried: BTreeSet::new(),
             observed: Observed::default(),
             skipped: BTreeMap::new(),
+            stood_for: BTreeSet::new(),
         }
     }
 
@@ -97,7 +101,12 @@ impl<'a> Walk<'a> {
                 // Before its last fault the run was another one.
                 let mark = marks[earlier.place_for(&fault.what, index).max(from)];
                 match self.refuse(&run.plan.tape, added, &fault, mark) {
-                    Some(why) => self.skip(why),
+                    Some(why) => {
+                        self.skip(why);
+                        if why == reason::SAME_STATE {
+                            self.stood_for.insert(Mark::of(&fault));
+                        }
+                    }
                     None => {
                         let number = self.alphabet.number(&fault);
                         let may_prevent = visit.step < struck;
@@ -148,11 +157,12 @@ impl<'a> Walk<'a> {
             }
             let same = match place {
                 Place::Exchange(exchange) => alike(exchange.call, &what),
-                _ => what,
+                _ => what.clone(),
             };
             let is_milder = |other: &What| before > 0 && is_milder(&same, other);
             if offered.contains(&same) {
                 self.skip(reason::ALIKE);
+                self.stood_for.insert(Mark::of(&Fault { at: place.clone(), what }));
             } else if offered.iter().any(is_milder) {
                 self.skip(reason::MILDER);
             } else {

@@ -428,6 +428,7 @@ pub(super) fn converges(court: &Court<'_>) -> Finding {
             Expect::Recorded => completed && made.len() == 1,
             Expect::Rejected => rejected && made.is_empty(),
             Expect::NoneOwned => made.is_empty() && owned,
+            Expect::NoRecord => made.is_empty() && (rejected || owned),
             Expect::OneOwned => made.len() == 1 && (completed || owned),
             Expect::AtMostOne => {
                 // Whether what came back of a send says so is judged by itself.
@@ -461,15 +462,15 @@ pub(super) fn converges(court: &Court<'_>) -> Finding {
 fn at_least(expect: Expect) -> Expect {
     match expect {
         Expect::NoneOwned | Expect::OneOwned => Expect::AtMostOne,
-        Expect::Recorded | Expect::Rejected | Expect::AtMostOne => expect,
+        Expect::Recorded | Expect::Rejected | Expect::AtMostOne | Expect::NoRecord => expect,
     }
 }
 
-/// What still holds of an expectation when more goes wrong than it was made for: at most one record, and
-/// nothing forgotten.
+/// What still holds of an expectation when more goes wrong than it was made for: at most one record, none
+/// where none could be, and nothing forgotten.
 fn under_others(expect: Expect) -> Expect {
     match expect {
-        Expect::Rejected => expect,
+        Expect::Rejected | Expect::NoRecord => Expect::NoRecord,
         _ => Expect::AtMostOne,
     }
 }
@@ -487,6 +488,7 @@ fn words(expect: Expect) -> &'static str {
         Expect::Recorded => "one record, recorded",
         Expect::Rejected => "no record, rejected",
         Expect::NoneOwned => "no record, owned by a person",
+        Expect::NoRecord => "no record, rejected or owned by a person",
         Expect::OneOwned => "one record, recorded or owned by a person",
         Expect::AtMostOne => "at most one record, recorded, rejected or owned by a person",
     }
