@@ -6,6 +6,7 @@ pub mod concurrent_delivery;
 pub mod crash_between_steps;
 pub mod failed_commit;
 pub mod first_delivery;
+pub mod found_by_hand;
 pub mod key_lapsed;
 pub mod key_store_down;
 pub mod late_commit;
@@ -57,4 +58,5 @@ pub const ALL: &[&Access] = &[
     &blind_look_up::SCENARIO,
     &failed_commit::SCENARIO,
     &wrong_reference::SCENARIO,
+    &found_by_hand::SCENARIO,
 ];

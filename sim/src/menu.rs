@@ -58,6 +58,8 @@ fn outcomes(call: Call, terms: &Terms<'_>) -> Vec<What> {
             What::Partition { way: Way::Both, ms: 60_000 },
             What::Partition { way: Way::Back, ms: 30_000 },
             What::Refuse,
+            What::Hang { applied: true },
+            What::Hang { applied: false },
         ]);
     }
     if call == Call::Create {
@@ -225,8 +227,8 @@ mod tests {
             }
         }
         let missing: Vec<&str> = KINDS.into_iter().filter(|kind| !met.contains(kind)).collect();
-        // `hang` looks like a lost request or response; the disk's lies and early forgetting are forbidden.
-        assert_eq!(missing, ["hang", "forget-keys", "bit-flip", "lying-sync"]);
+        // The disk's lies and early forgetting are forbidden.
+        assert_eq!(missing, ["forget-keys", "bit-flip", "lying-sync"]);
     }
 
     #[test]

@@ -112,7 +112,7 @@ pub struct ExploreArgs {
     /// Scenarios, or scenario/contract; all when none is named
     #[arg(value_name = "SCENARIO")]
     pub scenarios: Vec<String>,
-    /// The seeds; one seed is one run
+    /// The seeds: one run each of `swarm`; for each four of them `pct` and `guided` make one more
     #[arg(long, default_value = "0..2000")]
     pub seeds: String,
     /// Start no seed after this time; what ran counts (30s, 10m)
@@ -127,7 +127,7 @@ pub struct ExploreArgs {
     /// Only these kinds of faults (lose-response,kill), or none
     #[arg(long, value_name = "KINDS")]
     pub faults: Option<String>,
-    /// Only these ways to find plans [default: all, in this order]
+    /// Only these ways to find plans [default: all, in this order; `enumerate` first, whatever the seeds]
     #[arg(long, value_enum, value_delimiter = ',', value_name = "NAMES")]
     pub strategy: Vec<Strategy>,
     /// Faults that `enumerate` adds at once: singles, pairs, triples
