@@ -92,7 +92,8 @@ pub struct Never {
 impl Explored<'_> {
     /// What was never reached and never evaluated.
     pub fn never(&self) -> Vec<Never> {
-        if !self.tells_never {
+        // What was broken off says nothing about what it would have reached.
+        if !self.tells_never || self.done.interrupted || self.done.out_of_time {
             return vec![];
         }
         let mut never = vec![];

@@ -66,9 +66,7 @@ pub(super) fn run(cx: &mut Context<'_>, args: &ExploreArgs) -> Result<u8, CliErr
         tells_never: request.mutant.is_none(),
         is_whole,
     };
-    // What was broken off says nothing about what it would have reached.
-    let is_over = !done.interrupted && !done.out_of_time;
-    if args.strict && is_over && !explored.never().is_empty() {
+    if args.strict && !explored.never().is_empty() {
         codes.push(exit::GAP);
     }
     explored.exit = exit::worst(&codes);
@@ -292,7 +290,7 @@ fn report(cx: &mut Context<'_>, told: &[Told], explored: &Explored<'_>) {
         }
         cx.print("");
     }
-    for line in explored.certificates.iter().flat_map(|one| certificate::text(style, one)) {
+    for line in certificate::texts(style, explored.certificates) {
         cx.print(&line);
     }
     for line in text::scenarios(style, explored).into_iter().chain(text::summary(style, explored)) {

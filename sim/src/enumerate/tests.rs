@@ -181,7 +181,12 @@ fn it_reads_well_and_is_one_line_of_json() {
         drift: 2,
         drift_examples: vec!["process killed, back after 100ms (after the 2nd disk sync of boot 1)".into()],
         violated: 0,
-        ..found
+        ..found.clone()
     };
     insta::assert_snapshot!("certificate_incomplete", certificate::text(style, &cut).join("\n"));
+    let clean = Certificate { violated: 0, ..found };
+    let many: Vec<Certificate> = vec![clean; 9];
+    let all = [&many[..], &[cut]].concat();
+    let shown = [certificate::texts(style, &many), certificate::texts(style, &all)].concat();
+    insta::assert_snapshot!("certificates", shown.join("\n"));
 }

@@ -8,6 +8,8 @@ use serde::Serialize;
 
 /// Columns of the block.
 const WIDTH: usize = 100;
+/// So many certificates are told in full.
+const FULL_MAX: usize = 8;
 /// Columns before what a status word is about.
 const INDENT: usize = 13;
 /// Characters of a digest that people see.
@@ -24,6 +26,33 @@ struct CertificateLine<'a> {
 /// A `certificate` line.
 pub fn json(certificate: &Certificate) -> String {
     line(&CertificateLine { kind: "certificate", schema: super::json::SCHEMA, certificate })
+}
+
+/// The certificates of one exploration as text: each in full where there are few, else what is amiss, and the
+/// sums.
+pub fn texts(style: Style, all: &[Certificate]) -> Vec<String> {
+    if all.len() <= FULL_MAX {
+        return all.iter().flat_map(|one| text(style, one)).collect();
+    }
+    let is_amiss =
+        |one: &&Certificate| !one.complete || one.violated + one.harness_errors + one.undecided > 0;
+    let amiss: Vec<&Certificate> = all.iter().filter(is_amiss).collect();
+    let mut lines: Vec<String> = amiss.iter().flat_map(|one| text(style, one)).collect();
+    let sum = |of: fn(&Certificate) -> u64| all.iter().map(of).sum::<u64>();
+    let (singles, pairs) = (sum(|one| one.singles), sum(|one| one.pairs));
+    let how = match amiss.len() {
+        0 => "all complete".to_owned(),
+        n => format!("{n} of them above"),
+    };
+    let rest = format!(
+        "{} scenarios and contracts: {}, {}; {how}; --format json has each",
+        grouped(all.len() as u64),
+        count(singles, "single"),
+        count(pairs, "pair")
+    );
+    let tone = if amiss.is_empty() { Tone::Good } else { Tone::Warn };
+    lines.extend(style.status_wrapped(tone, "ENUMERATED", &rest));
+    lines
 }
 
 /// A certificate as a block of text.

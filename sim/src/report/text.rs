@@ -225,8 +225,8 @@ fn scenario_line(style: Style, scenario: &ScenarioTally, width: usize) -> String
     let settles = match scenario.settles_p99_s() {
         // Where something is wrong, what is wrong is said in its place.
         _ if scenario.held < scenario.runs => String::new(),
-        Some(seconds) if seconds < 120.0 => format!("   settles in {seconds:.1} s (p99, simulated)"),
-        Some(seconds) => format!("   settles in {:.0} min (p99, simulated)", seconds / 60.0),
+        Some(seconds) if seconds < 120.0 => format!("   settles in {seconds:.1} s (p99)"),
+        Some(seconds) => format!("   settles in {:.0} min (p99)", seconds / 60.0),
         None => String::new(),
     };
     let rest = format!(

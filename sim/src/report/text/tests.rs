@@ -109,11 +109,16 @@ fn everything_that_can_go_wrong() {
             let difference = Difference { step: 117, a: "key 7d0f".into(), b: "key 19ab".into() };
             done.compared(&case, Some(difference));
             done.invalid_examples.push((case.clone(), "kill (1st disk sync): too long".into()));
-            (done.undecided, done.invalid, done.harness, done.interrupted) = (1, 1, 1, true);
+            (done.undecided, done.invalid, done.harness, done.stopped_early) = (1, 1, 1, true);
         },
         5,
     );
     insta::assert_snapshot!("wrong", lines.join("\n"));
+    // What was broken off says nothing about what it would have reached.
+    let (cut, _) = reported(None, |done| done.interrupted = true, 3);
+    assert!(
+        lines.iter().any(|line| line.contains("NEVER")) && !cut.iter().any(|line| line.contains("NEVER"))
+    );
     assert!(json_lines.last().unwrap().ends_with("\"exit\":5}"));
 }
 
