@@ -17,7 +17,10 @@ use destinations::Contract;
 /// Runs for each decision, unless another number is asked for.
 pub const RUNS: u32 = 30;
 /// Decisions that are looked at; more would take longer than anybody waits.
-const DECISIONS_MAX: usize = 300;
+pub const DECISIONS_MAX: usize = 300;
+
+/// What a run keeps that keeps no decision.
+const NOTHING: &str = "nothing is kept, nor the story's own faults";
 
 /// A decision of a run: a boundary that it came by, with or without a fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,7 +105,7 @@ pub fn measure(
             failed += u32::from(ran.judgement.fingerprints.contains(fingerprint));
         }
         decisions.push(match kept.checked_sub(1) {
-            None => Decision { n: 0, at: Nanos(0), fault: None, words: "nothing is kept".into(), failed },
+            None => Decision { n: 0, at: Nanos(0), fault: None, words: NOTHING.into(), failed },
             Some(last) => decision(kept as u32, &base.run, &visits[last], failed),
         });
     }

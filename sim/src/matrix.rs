@@ -4,6 +4,7 @@ pub mod hunt;
 
 use crate::plan::Recipe;
 use crate::scenario::Mutant;
+use crate::strategies::SEEDS_A_PLAN;
 use crate::verdict::InvariantId;
 use std::collections::BTreeSet;
 
@@ -202,7 +203,11 @@ impl Matrix {
 
 /// The command that shows the unmutated workflow clean on so many times what a mutant needed.
 pub fn clean_command(needed: Needed) -> String {
-    format!("cargo sim explore --seeds 0..{} --keep-going", needed.plans.saturating_mul(CLEAN_TIMES))
+    let Needed { plans, strategy, .. } = needed;
+    // Beside the seeds the other searches make fewer plans.
+    let a_plan = if strategy == "swarm" { 1 } else { SEEDS_A_PLAN };
+    let seeds = plans.saturating_mul(CLEAN_TIMES).saturating_mul(a_plan);
+    format!("cargo sim explore --strategy {strategy} --seeds 0..{seeds} --keep-going")
 }
 
 #[cfg(test)]
@@ -272,7 +277,10 @@ pub(crate) mod tests {
         assert_eq!((nine.killed(), nine.killed_by("enumerate"), nine.killed_by("pct")), (9, Some(8), None));
         assert_eq!(nine.enumeration_suffices(), Some(false), "8 of 9 are 88.9 %");
         assert_eq!(nine.needed(), Some(Needed { plans: 812, mutant: "deep", strategy: "swarm" }));
-        assert_eq!(clean_command(nine.needed().unwrap()), "cargo sim explore --seeds 0..8120 --keep-going");
+        assert_eq!(
+            clean_command(nine.needed().unwrap()),
+            "cargo sim explore --strategy swarm --seeds 0..8120 --keep-going"
+        );
         assert_eq!(matrix(&rows, false).enumeration_suffices(), None, "a part says nothing of the whole");
         rows.push(both("i", Came::Killed(1), killed([1])));
         assert_eq!(matrix(&rows, true).enumeration_suffices(), Some(true), "9 of 10 are 90 %");

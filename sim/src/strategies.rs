@@ -7,7 +7,7 @@ use crate::pct::PctPlans;
 use std::sync::Arc;
 
 /// Seeds for each plan of a search beside them.
-const SEEDS_A_PLAN: u64 = 4;
+pub(crate) const SEEDS_A_PLAN: u64 = 4;
 
 /// A way to find plans. They run in this order, whatever order they are named in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]

@@ -2,7 +2,7 @@
 
 use super::json::{SCHEMA, line as json_line};
 use super::text::{Style, Tone, grouped};
-use crate::likelihood::{Decision, Likelihood};
+use crate::likelihood::{DECISIONS_MAX, Decision, Likelihood};
 use crate::story::cut;
 use serde::Serialize;
 
@@ -17,7 +17,7 @@ pub fn text(style: Style, likelihood: &Likelihood) -> Vec<String> {
     let head = [
         "The moment of no return".to_owned(),
         format!("  After each decision {} runs go on with everything drawn anew;", grouped(runs.into())),
-        "  so many of them fail in the same way:".to_owned(),
+        "  so many of them fail in the same way (the deliveries stay):".to_owned(),
         String::new(),
     ];
     let mut lines: Vec<String> = head.iter().map(|line| style.line(line)).collect();
@@ -35,6 +35,9 @@ pub fn text(style: Style, likelihood: &Likelihood) -> Vec<String> {
         let decides = likelihood.deciding() == Some(decision);
         let line = row(decision, runs, decides);
         lines.push(if decides { style.tinted(Tone::Bad, &line) } else { style.line(&line) });
+    }
+    if decisions.len() > DECISIONS_MAX {
+        lines.push(style.line("     …  what comes later was not looked at"));
     }
     lines.push(String::new());
     lines.extend(crate::story::wrap(&sentence(likelihood), 2, WIDTH).iter().map(|line| style.line(line)));
