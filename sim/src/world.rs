@@ -18,6 +18,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use supervision::Due;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
@@ -136,6 +137,7 @@ struct Supervisor<'a> {
     host: Host,
     news: mpsc::UnboundedReceiver<News>,
     open_deliveries: Arc<AtomicUsize>,
+    due: Due,
     /// The syncs at the last reading of the belief.
     read_at: Option<u64>,
     /// The cases that people have turned to.
@@ -181,6 +183,7 @@ async fn live(
         host,
         news,
         open_deliveries,
+        due: Due::default(),
         read_at: None,
         decided: BTreeSet::new(),
         empty_handed: BTreeSet::new(),

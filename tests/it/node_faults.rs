@@ -432,3 +432,28 @@ fn a_judge_allows_for_the_clock_and_for_no_more() {
     let Verdict::Violated(all) = &verdict else { panic!("{verdict:?}") };
     assert!(all.iter().any(|violation| violation.invariant.id == "V6"), "{all:?}");
 }
+
+/// While the process stands still, its machine and the desk do not: what strikes then has its own time.
+#[test]
+fn a_kill_during_a_pause_is_not_put_off() {
+    let paused =
+        Fault { at: Place::Phase { exchange: create(1), phase: Phase::Sent }, what: What::Pause(9_000) };
+    let applied = |what| Fault { at: Place::Phase { exchange: create(1), phase: Phase::Applied }, what };
+    let run = held("first-delivery", "zendesk_ticket", vec![paused.clone(), applied(What::Kill(100))]);
+    let (stopped, killed) = (millis(&run, |k| *k == Kind::Paused), millis(&run, |k| *k == Kind::Killed));
+    let started = millis(&run, |kind| matches!(kind, Kind::Started { boot: 2 }));
+    assert!(killed < stopped + 1_000, "the desk goes on meanwhile");
+    assert_eq!(started, killed + 100);
+    // Of two pauses the one that ends last counts.
+    let run = held(
+        "first-delivery",
+        "zendesk_ticket",
+        vec![Fault { what: What::Pause(2_000), ..paused }, applied(What::Pause(6_000))],
+    );
+    let (second, resumed) = {
+        let pauses = run.history.events().iter().filter(|event| event.kind == Kind::Paused);
+        let times: Vec<u64> = pauses.map(|event| event.t_ns.millis()).collect();
+        (times[1], millis(&run, |kind| *kind == Kind::Resumed))
+    };
+    assert_eq!(resumed, second + 6_000);
+}

@@ -146,8 +146,8 @@ pub struct ExploreArgs {
     /// Run every seed, however many failures there are
     #[arg(long)]
     pub keep_going: bool,
-    /// Exit with 7 when a goal was never reached; over everything, also when an invariant was never evaluated or
-    /// a fault never struck where it can
+    /// Exit with 7 when a goal was never reached; over everything, also when an invariant was never evaluated
+    /// or a fault never struck where it can
     #[arg(long)]
     pub strict: bool,
     /// A shard without a seed is no error
