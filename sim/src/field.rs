@@ -106,7 +106,7 @@ pub(crate) struct State {
     pub(crate) clock: WallClockState,
     pub(crate) disk: DiskTrouble,
     pub(crate) beliefs: Vec<BeliefAt>,
-    pub(crate) harness_error: Option<String>,
+    pub(crate) store_damage: Option<String>,
     journal: BTreeMap<String, String>,
 }
 
@@ -183,7 +183,7 @@ impl Field {
                 clock: WallClockState::default(),
                 disk: DiskTrouble::default(),
                 beliefs: vec![],
-                harness_error: None,
+                store_damage: None,
                 journal: BTreeMap::new(),
             };
             Field {

@@ -78,10 +78,10 @@ impl World {
     fn finish(self, plan: &Plan, end: End) -> Run {
         let (ledger, made_for) = self.desk.ledger();
         let mut state = self.field.lock();
-        let State { history, beliefs, fired, further, visits, harness_error, .. } = &mut *state;
+        let State { history, beliefs, fired, further, visits, store_damage, .. } = &mut *state;
         let history = std::mem::take(history);
         let elapsed = history.events().last().map_or(Nanos(0), |event| event.t_ns);
-        let end = harness_error.take().map_or(end, End::Harness);
+        let end = store_damage.take().map_or(end, End::Failed);
         Run {
             plan: plan.clone(),
             history,

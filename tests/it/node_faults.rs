@@ -457,3 +457,21 @@ fn a_kill_during_a_pause_is_not_put_off() {
     };
     assert_eq!(resumed, second + 6_000);
 }
+
+/// What power cuts leave of a store that was never synced may be no store any more: that is the workflow's
+/// fault, and the harness goes on. It takes two cuts and torn sectors, so seeds look for it.
+#[test]
+fn a_store_that_is_left_damaged_is_a_failure_of_the_workflow() {
+    let says = |why: &str| why.contains("what is left of its store cannot be read");
+    let is_damaged = |scenario: &dyn Scenario, seed: u64| {
+        let contract = scenario.contracts().remove(0);
+        let plan = sim::draft::draft(scenario, &contract, Seed(seed), Some("skip-fsync"), None);
+        let (run, verdict) = ran(scenario, &plan.expect("a plan"));
+        assert!(!matches!(verdict, Verdict::Harness(_)), "{verdict:?}");
+        matches!(&run.end, End::Failed(why) if says(why))
+    };
+    let seeds = 4_000_000..4_008_000;
+    let found =
+        with_scenario("blind-look-up", |scenario| seeds.clone().find(|seed| is_damaged(scenario, *seed)));
+    assert!(found.is_some(), "none of {seeds:?} leaves an unreadable store");
+}

@@ -32,7 +32,10 @@ impl Field {
             }
             // What a decayed disk says is nobody's belief.
             Err(_) if state.disk.spoiled => {}
-            Err(error) => state.harness_error = Some(format!("the durable image cannot be read: {error}")),
+            // Everything else that a disk may do, a store must survive.
+            Err(error) => {
+                state.store_damage = Some(format!("what is left of its store cannot be read: {error}"))
+            }
         }
     }
 
