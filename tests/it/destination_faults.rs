@@ -209,6 +209,19 @@ fn hands_edit_archive_and_copy_a_record_some_time_after_it_was_made() {
     }
 }
 
+/// Each page that is put off moves the match one page further, and none of them loses it.
+#[test]
+fn a_match_can_be_put_off_more_than_once() {
+    let pages = [(find(1), What::SecondPage), (find(2), What::SecondPage), (find(3), What::SecondPage)];
+    let run = held("desk_strong_lookup", &[&[unheard()], &pages[..]].concat());
+    assert_eq!((standing(&run), run.ledger.records().len()), (Standing::Completed, 1), "{}", log(&run));
+    assert_eq!(all(&run, received(Call::Find, 4)).len(), 1, "found on the fourth page: {}", log(&run));
+    assert_eq!(
+        all(&run, |kind| matches!(kind, Kind::Sent { exchange, .. } if exchange.call == Call::Create)).len(),
+        1
+    );
+}
+
 /// What hands have done shows at the destination.
 #[test]
 fn what_hands_did_shows_in_look_ups() {

@@ -34,8 +34,8 @@ pub(super) struct Books {
     pub(super) blind_controls: u32,
     /// Until then the store of keys is down.
     pub(super) keys_down_until: Nanos,
-    /// Look-ups whose matches stand one page further, from this page on.
-    pub(super) put_off: BTreeMap<String, u32>,
+    /// Look-ups whose matches stand further on: the last page that was put off, and how many were.
+    pub(super) put_off: BTreeMap<String, (u32, u32)>,
     /// The record that was made by hand to be found by mistake.
     pub(super) foreign: Option<String>,
 }

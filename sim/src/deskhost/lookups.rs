@@ -38,16 +38,16 @@ impl DeskHost {
             return (one_page(vec![], None), cause);
         }
         let about = &asked.exchange.about;
+        // A page that is not after the last one that was put off begins another walk over the pages.
+        let put_off = books.put_off.get(about).filter(|(last, _)| page > *last).map_or(0, |(_, by)| *by);
         if let Some((What::SecondPage, _)) = struck {
-            books.put_off.insert(about.clone(), page);
+            books.put_off.insert(about.clone(), (page, put_off + 1));
             return (one_page(vec![], Some(page + 1)), cause);
         }
-        let put_off = books.put_off.get(about).is_some_and(|first| page > *first);
-        if !put_off {
-            // Another walk over the pages has begun.
+        if put_off == 0 {
             books.put_off.remove(about);
         }
-        let page = page - u32::from(put_off);
+        let page = page - put_off;
         let mut reply = match struck {
             Some((What::Stale(ms), _)) => {
                 books.desk.find_as_it_was(millis(), by, &value, page, Duration::from_millis(*ms))
@@ -57,8 +57,8 @@ impl DeskHost {
                 Begun::Working(_) => unreachable!("a look-up is answered at once"),
             },
         };
-        if let Some(next) = reply.body["next_page"].as_u64().filter(|_| put_off) {
-            reply.body["next_page"] = json!(next + 1);
+        if let Some(next) = reply.body["next_page"].as_u64() {
+            reply.body["next_page"] = json!(next + u64::from(put_off));
         }
         if let Some((What::Foreign, step)) = struck {
             let foreign = self.foreign(&mut books, about, step);
