@@ -187,15 +187,17 @@ pub struct Ask {
 pub enum Expect {
     /// Exactly one, recorded by the workflow.
     Recorded,
-    /// None: the request is rejected.
+    /// None: the workflow's own rules reject the request.
     Rejected,
+    /// None: the destination refuses the request. What hides that leaves it to a person.
+    Refused,
     /// None, and a person owns the question.
     NoneOwned,
     /// Exactly one, which a person has confirmed or still has to.
     OneOwned,
     /// At most one: recorded, or owned by a person.
     AtMostOne,
-    /// No record; rejected, or owned by a person.
+    /// None: rejected, or owned by a person.
     NoRecord,
 }
 

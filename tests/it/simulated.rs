@@ -73,7 +73,7 @@ fn the_ledger_holds_what_each_story_expects() {
                     // What else goes wrong may leave the matter to a person, with nothing made.
                     Expect::Recorded | Expect::OneOwned if !alone => 0..=1,
                     Expect::Recorded | Expect::OneOwned => 1..=1,
-                    Expect::Rejected | Expect::NoneOwned | Expect::NoRecord => 0..=0,
+                    Expect::Rejected | Expect::Refused | Expect::NoneOwned | Expect::NoRecord => 0..=0,
                     Expect::AtMostOne => 0..=1,
                 };
                 assert!(allowed.contains(&records.len()), "{} {}: {records:?}", plan.case, ask.operation);

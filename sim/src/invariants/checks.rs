@@ -426,7 +426,7 @@ pub(super) fn converges(court: &Court<'_>) -> Finding {
         };
         let good = match expect {
             Expect::Recorded => completed && made.len() == 1,
-            Expect::Rejected => rejected && made.is_empty(),
+            Expect::Rejected | Expect::Refused => rejected && made.is_empty(),
             Expect::NoneOwned => made.is_empty() && owned,
             Expect::NoRecord => made.is_empty() && (rejected || owned),
             Expect::OneOwned => made.len() == 1 && (completed || owned),
@@ -462,7 +462,8 @@ pub(super) fn converges(court: &Court<'_>) -> Finding {
 fn at_least(expect: Expect) -> Expect {
     match expect {
         Expect::NoneOwned | Expect::OneOwned => Expect::AtMostOne,
-        Expect::Recorded | Expect::Rejected | Expect::AtMostOne | Expect::NoRecord => expect,
+        Expect::Recorded | Expect::Rejected | Expect::Refused => expect,
+        Expect::AtMostOne | Expect::NoRecord => expect,
     }
 }
 
@@ -470,7 +471,8 @@ fn at_least(expect: Expect) -> Expect {
 /// where none could be, and nothing forgotten.
 fn under_others(expect: Expect) -> Expect {
     match expect {
-        Expect::Rejected | Expect::NoRecord => Expect::NoRecord,
+        Expect::Rejected => expect,
+        Expect::Refused | Expect::NoRecord => Expect::NoRecord,
         _ => Expect::AtMostOne,
     }
 }
@@ -486,7 +488,7 @@ fn plural(records: usize) -> String {
 fn words(expect: Expect) -> &'static str {
     match expect {
         Expect::Recorded => "one record, recorded",
-        Expect::Rejected => "no record, rejected",
+        Expect::Rejected | Expect::Refused => "no record, rejected",
         Expect::NoneOwned => "no record, owned by a person",
         Expect::NoRecord => "no record, rejected or owned by a person",
         Expect::OneOwned => "one record, recorded or owned by a person",
