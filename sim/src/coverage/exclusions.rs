@@ -3,7 +3,6 @@
 use super::{Mark, PHASES, boundaries, mildest};
 use crate::fault::{Fault, KINDS, Place, What};
 use crate::terms::Terms;
-use destinations::Class;
 use std::collections::BTreeMap;
 
 /// Why a kind of fault strikes only where it does.
@@ -49,23 +48,26 @@ const ONLY_THERE: [(&str, &[&str]); 10] = [
     ),
 ];
 
-/// A kind of boundary that does not exist, for all contracts or for those of a class.
+/// A kind of boundary that does not exist under some terms, or under any.
 struct Absent {
     /// How its kind begins.
     boundary: &'static str,
-    /// Where it does not exist; none: anywhere.
-    class: Option<Class>,
+    under: fn(&Terms<'_>) -> bool,
     why: &'static str,
 }
 
-const ABSENT: [Absent; 4] = [
-    Absent { boundary: "delivery arrived", class: None, why: INSIDE },
-    Absent { boundary: "delivery applied", class: None, why: INSIDE },
-    Absent { boundary: "decision arrived", class: None, why: INSIDE },
-    Absent { boundary: "decision applied", class: None, why: INSIDE },
+const ABSENT: [Absent; 5] = [
+    Absent { boundary: "delivery arrived", under: |_| true, why: INSIDE },
+    Absent { boundary: "delivery applied", under: |_| true, why: INSIDE },
+    Absent { boundary: "decision arrived", under: |_| true, why: INSIDE },
+    Absent { boundary: "decision applied", under: |_| true, why: INSIDE },
+    Absent {
+        boundary: "look-up",
+        under: |terms| terms.contract.lookup.is_empty(),
+        why: "the contract offers nothing to look up by",
+    },
 ];
 
-const NO_LOOK_UP: &str = "the contract offers nothing to look up by";
 const INSIDE: &str = "what the workflow does with a call from outside has no boundaries but its syncs";
 
 /// Faults of which no part exists yet that they could strike.
@@ -94,18 +96,12 @@ pub struct Exclusion {
 /// Why no run under these terms can fill a cell; none where one must.
 pub(super) fn why(mark: Mark, terms: &Terms<'_>) -> Option<&'static str> {
     let at = boundaries()[usize::from(mark.boundary)].clone();
-    let class = terms.recovery().class();
     let fault = Fault { what: mildest()[usize::from(mark.fault)].clone(), at };
     if fault.check().is_err() {
         return Some(only_there(mark.fault()));
     }
     let kind = fault.at.kind();
-    if kind.starts_with("look-up") && terms.contract.lookup.is_empty() {
-        return Some(NO_LOOK_UP);
-    }
-    let absent = ABSENT
-        .iter()
-        .find(|absent| kind.starts_with(absent.boundary) && absent.class.is_none_or(|only| only == class));
+    let absent = ABSENT.iter().find(|absent| kind.starts_with(absent.boundary) && (absent.under)(terms));
     absent.map(|absent| absent.why).or_else(|| terms.forbids(&fault))
 }
 
@@ -145,16 +141,15 @@ pub fn exclusions(all: &[Terms<'_>]) -> Vec<Exclusion> {
             excluded.push(Exclusion { what, why });
         }
     }
-    for Absent { boundary, class, why } in ABSENT {
-        let class = class.map_or(String::new(), |class| format!(" ({class})"));
-        excluded.push(Exclusion { what: format!("anything at {boundary}{class}"), why });
-    }
-    let blind: Vec<&str> = (all.iter().filter(|terms| terms.contract.lookup.is_empty()))
-        .map(|terms| terms.contract.id.as_str())
-        .collect();
-    if !blind.is_empty() {
-        let what = format!("anything at a look-up with {}", blind.join(", "));
-        excluded.push(Exclusion { what, why: NO_LOOK_UP });
+    for Absent { boundary, under, why } in ABSENT {
+        let ids: Vec<&str> =
+            all.iter().filter(|terms| under(terms)).map(|terms| terms.contract.id.as_str()).collect();
+        let what = match ids.len() {
+            0 => continue,
+            some if some == all.len() => format!("anything at {boundary}"),
+            _ => format!("anything at {boundary} with {}", ids.join(", ")),
+        };
+        excluded.push(Exclusion { what, why });
     }
     let mut forbidden: BTreeMap<(usize, &'static str), Vec<String>> = BTreeMap::new();
     for terms in all {
