@@ -29,7 +29,7 @@ mod twin;
 pub use args::{Args, Format};
 
 use crate::catalogue::Catalogue;
-use crate::confirm::{Again, Start};
+use crate::confirm::Start;
 use crate::pipeline::Pipeline;
 use crate::report::text::{Style, count};
 use args::Command;
@@ -95,19 +95,14 @@ impl CliError {
 ///
 /// This is the whole `main` of a program that simulates: `sim::cli::main(catalogue())`.
 pub fn main(catalogue: Catalogue) -> ExitCode {
-    ExitCode::from(main_as(catalogue, std::env::args_os(), place::own_process, place::own_program))
+    ExitCode::from(main_as(catalogue, std::env::args_os(), place::own_program))
 }
 
-/// As [`main`], for a program that is started in another way: with its arguments, its own name first, with
-/// the way to run a case file in a fresh process, and with the way to start it again. The exit code.
-pub fn main_as(
-    catalogue: Catalogue,
-    arguments: impl IntoIterator<Item = OsString>,
-    again: Again,
-    start: Start,
-) -> u8 {
+/// As [`main`], for a program that is started in another way: with its arguments, its own name first, and
+/// with the way to start it again. The exit code.
+pub fn main_as(catalogue: Catalogue, arguments: impl IntoIterator<Item = OsString>, start: Start) -> u8 {
     let args = Args::parse_from(arguments);
-    let place = Place { again: Some(again), start: Some(start), ..Place::read() };
+    let place = Place { start: Some(start), ..Place::read() };
     // Not locked: the simulator itself writes to standard error from other threads when a task panics.
     let (mut out, mut err) = (std::io::stdout(), std::io::stderr());
     let terminals = Terminals { out: out.is_terminal(), err: err.is_terminal() };
@@ -154,7 +149,6 @@ fn run(
         out_style: style(terminals.out),
         err_style: style(terminals.err),
         err_is_terminal: terminals.err,
-        again: place.again,
         start: place.start,
         out,
         err,
@@ -197,7 +191,6 @@ struct Context<'a> {
     out_style: Style,
     err_style: Style,
     err_is_terminal: bool,
-    again: Option<Again>,
     start: Option<Start>,
     out: &'a mut dyn Write,
     err: &'a mut dyn Write,

@@ -8,12 +8,6 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
-/// Runs a case file once in a process of its own, with a limit of steps, and hands back what it says.
-///
-/// # Errors
-/// When no process can be started, or it says nothing.
-pub type Again = fn(file: &Path, steps_max: u32) -> Result<Testimony, String>;
-
 /// This program again, with these arguments; not started yet.
 ///
 /// # Errors
@@ -121,6 +115,15 @@ fn shown(a: Option<&Heard>, b: Option<&Heard>) -> (String, String) {
         }
     }
     (left, right)
+}
+
+/// Runs a case file once in a process of its own, with a limit of steps, and hands back what it says.
+///
+/// # Errors
+/// When no process can be started, or it says nothing.
+pub fn again(start: Start, file: &Path, steps_max: u32) -> Result<Testimony, String> {
+    let path = file.to_str().ok_or_else(|| format!("{} is no text", file.display()))?;
+    hear(&mut start(&["again", path, "--steps-max", &steps_max.to_string()])?)
 }
 
 /// Starts a process and hears what it says.

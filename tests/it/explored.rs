@@ -3,7 +3,6 @@
 use scenarios::access::{Access, Draw};
 use scenarios::stories::one_ticket;
 use sim::catalogue::Catalogue;
-use sim::confirm::{Testimony, hear};
 use sim::plan::Workload;
 use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -35,7 +34,7 @@ fn child() {
     let arguments = std::iter::once("cargo-sim".into()).chain(arguments);
     // The test program has begun a line with the name of this test: what is said is on lines of its own.
     println!();
-    let code = sim::cli::main_as(catalogue, arguments, again, |arguments| Ok(command(arguments)));
+    let code = sim::cli::main_as(catalogue, arguments, |arguments| Ok(command(arguments)));
     std::process::exit(code.into());
 }
 
@@ -59,11 +58,6 @@ pub(crate) fn command(arguments: &[&str]) -> Command {
         .args(["--exact", "explored::child", "--nocapture", "--test-threads", "1"])
         .env(ARGUMENTS, arguments.join("\n"));
     command
-}
-
-fn again(file: &Path, steps_max: u32) -> Result<Testimony, String> {
-    let file = file.to_str().ok_or("a path that is no text")?;
-    hear(&mut command(&["again", file, "--steps-max", &steps_max.to_string()]))
 }
 
 /// A new folder for artifacts, removed at the end.
@@ -167,7 +161,9 @@ fn an_interruption_loses_no_failure_that_was_found() {
         let (mut said, mut err) = wait_for(&mut child, "VIOLATED");
         // It is written down the moment it is found.
         assert!(!here.pending().is_empty(), "{said}");
-        let killed = Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status();
+        // Twice at once, as `timeout` does: somebody who is impatient takes longer.
+        let id = child.id().to_string();
+        let killed = Command::new("kill").args([&format!("-{signal}"), &id, &id]).status();
         assert!(killed.expect("there is a kill").success());
         err.read_to_string(&mut said).expect("text");
         let done = child.wait_with_output().expect("it ends");

@@ -6,7 +6,7 @@ use super::pending::Pending;
 use super::subject::shown;
 use super::{CliError, Context, choose, exit};
 use crate::case::CaseFile;
-use crate::confirm::Testimony;
+use crate::confirm::{Testimony, again};
 use crate::explore::{Exploration, Failure, Request};
 use crate::replay::{Answer, Difference, Question, ReplayError, killed_by, tell_found};
 use crate::report::ToldFailure;
@@ -162,8 +162,8 @@ fn tell(
 
 /// Where a fresh process says something else of the same case file.
 fn confirmed(cx: &Context<'_>, file: &Path, answer: &Answer) -> Result<Option<Difference>, CliError> {
-    let Some(again) = cx.again.filter(|_| !interrupted()) else { return Ok(None) };
-    match again(file, answer.question.steps_max) {
+    let Some(start) = cx.start.filter(|_| !interrupted()) else { return Ok(None) };
+    match again(start, file, answer.question.steps_max) {
         Ok(there) => Ok(Testimony::of(&answer.ran, answer.fingerprint()).differs(&there)),
         // Whoever breaks off the program breaks off the other process too.
         Err(_) if interrupted() => Ok(None),

@@ -2,8 +2,7 @@
 
 use super::args::When;
 use super::{CliError, exit};
-use crate::confirm::{Again, Start, Testimony, hear};
-use std::path::Path;
+use crate::confirm::Start;
 use std::process::Command;
 
 /// What the environment says.
@@ -15,8 +14,6 @@ pub(super) struct Place {
     pub(super) force_color: bool,
     /// The variables that cancel the flags of `cargo sim`, where they are set.
     pub(super) rustflags: Vec<(&'static str, String)>,
-    /// Runs a case file in a fresh process.
-    pub(super) again: Option<Again>,
     /// This program again.
     pub(super) start: Option<Start>,
 }
@@ -27,11 +24,6 @@ pub(super) fn own_program(arguments: &[&str]) -> Result<Command, String> {
     let mut command = Command::new(program);
     command.args(arguments);
     Ok(command)
-}
-
-/// Runs a case file in a fresh process of this very program.
-pub(super) fn own_process(file: &Path, steps_max: u32) -> Result<Testimony, String> {
-    hear(own_program(&["again"])?.arg(file).args(["--steps-max", &steps_max.to_string()]))
 }
 
 #[expect(clippy::disallowed_methods, reason = "configuration is read here, at the edge")]
@@ -56,7 +48,6 @@ impl Place {
             no_color: set("NO_COLOR").is_some(),
             force_color: set("CLICOLOR_FORCE").is_some_and(|value| value != "0"),
             rustflags: flags.into_iter().filter_map(|name| Some((name, variable(name)?))).collect(),
-            again: None,
             start: None,
         }
     }

@@ -197,7 +197,6 @@ fn with_context<T>(format: Format, work: impl FnOnce(&mut Context<'_>) -> T) -> 
         out_style: plain,
         err_style: plain,
         err_is_terminal: false,
-        again: None,
         start: None,
         out: &mut out,
         err: &mut err,

@@ -2,11 +2,12 @@
 
 use super::*;
 use crate::case::read;
-use crate::confirm::{Again, Testimony};
+use crate::confirm::{Start, Testimony};
 use crate::replay::{Question, replay};
 use crate::watch::Watch;
 use std::fs;
 use std::path::PathBuf;
+use std::process;
 
 /// A failure that the fixture's mistake has, in two faults.
 const CASE: &str = r#"# R17 asked for one ticket and the desk holds two.
@@ -55,10 +56,10 @@ impl Here {
         self.did_with(None, line)
     }
 
-    fn did_with(&self, again: Option<Again>, line: &str) -> Did {
+    fn did_with(&self, start: Option<Start>, line: &str) -> Did {
         let (cases, artifacts) = (self.cases(), self.0.join("artifacts"));
         let line = format!("{line} --cases {} --artifacts {}", cases.display(), artifacts.display());
-        super::did_with(Some(pipeline()), &Place { again, ..Place::default() }, &line)
+        super::did_with(Some(pipeline()), &Place { start, ..Place::default() }, &line)
     }
 
     /// What is shown, without where this test put it.
@@ -88,16 +89,19 @@ fn files(folder: &Path) -> Vec<String> {
 }
 
 /// What another process of this program would say.
-fn elsewhere(file: &Path, steps_max: u32) -> Result<Testimony, String> {
-    testify(file, steps_max, true)
+fn elsewhere(arguments: &[&str]) -> Result<process::Command, String> {
+    testify(arguments, true)
 }
 
 /// What a process would say to which another value came.
-fn otherwise(file: &Path, steps_max: u32) -> Result<Testimony, String> {
-    testify(file, steps_max, false)
+fn otherwise(arguments: &[&str]) -> Result<process::Command, String> {
+    testify(arguments, false)
 }
 
-fn testify(file: &Path, steps_max: u32, mistaken: bool) -> Result<Testimony, String> {
+/// A process that says what `again` would say.
+fn testify(arguments: &[&str], mistaken: bool) -> Result<process::Command, String> {
+    let ["again", file, "--steps-max", steps_max] = arguments else { return Err(format!("{arguments:?}")) };
+    let (file, steps_max) = (Path::new(file), steps_max.parse().map_err(|_| "no number".to_owned())?);
     let text = fs::read_to_string(file).map_err(|error| error.to_string())?;
     let kept = read("case.toml", &text, &catalogue()).map_err(|error| error.to_string())?;
     let mutant = kept.recipe.mutant.clone().filter(|_| mistaken);
@@ -111,7 +115,12 @@ fn testify(file: &Path, steps_max: u32, mistaken: bool) -> Result<Testimony, Str
     let contract = scenario.contracts().into_iter().find(|one| one.id == recipe.case.contract).unwrap();
     let answer = replay(pipeline(), scenario, &contract, &question, &Watch::default());
     let answer = answer.map_err(|error| error.to_string())?;
-    Ok(Testimony::of(&answer.ran, answer.fingerprint()))
+    let said = file.with_extension("said");
+    let lines = Testimony::of(&answer.ran, answer.fingerprint()).lines().join("\n");
+    fs::write(&said, lines).map_err(|error| error.to_string())?;
+    let mut command = process::Command::new("cat");
+    command.arg(said);
+    Ok(command)
 }
 
 #[test]
@@ -314,7 +323,7 @@ fn a_failure_is_confirmed_by_a_fresh_process() {
     assert!(!differs.out.contains(" cargo sim replay "), "what does not repeat is not told: {}", differs.out);
     let from = differs.out.lines().skip_while(|line| !line.contains("DIFFER")).take(5);
     insta::assert_snapshot!("differs", from.collect::<Vec<_>>().join("\n"));
-    let none = here.did_with(Some(|_, _| Err("no process can be started: too many".into())), &line);
+    let none = here.did_with(Some(|_| Err("no process can be started: too many".into())), &line);
     assert_eq!(none.code, exit::HARNESS);
     assert!(none.err.contains("could not be run again in a fresh process: no process"), "{}", none.err);
 }
