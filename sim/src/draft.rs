@@ -37,9 +37,7 @@ pub fn draft(
     let workload = scenario.workload(contract, seed);
     let DrawnFaults { own, more } = scenario.faults(contract, &workload, seed);
     let mut faults = [own.clone(), more].concat();
-    if let Some(kinds) = kinds {
-        faults.retain(|fault| kinds.iter().any(|kind| kind == fault.what.kind()));
-    }
+    faults.retain(|fault| fault.what.is_on(kinds));
     Ok(Plan {
         case: Case { scenario: scenario.name().into(), contract: contract.id.clone(), seed },
         mutant: mutant.map(str::to_owned),

@@ -152,7 +152,7 @@ fn base(
     let Subject { contract, seed, .. } = subject;
     let workload = scenario.workload(contract, *seed);
     let mut own = scenario.faults(contract, &workload, *seed).own;
-    own.retain(|fault| kinds.is_none_or(|kinds| kinds.iter().any(|kind| kind == fault.what.kind())));
+    own.retain(|fault| fault.what.is_on(kinds));
     Recipe {
         case: Case { scenario: scenario.name().into(), contract: contract.id.clone(), seed: *seed },
         mutant: mutant.map(str::to_owned),

@@ -13,10 +13,12 @@ use crate::coverage::{Coverage, Mark};
 use crate::enumerate::Certificate;
 use crate::pipeline::Pipeline;
 use crate::plan::Case;
+use crate::replay::killed_by;
 use crate::resources::now;
+use crate::run::Options;
 use crate::seeds::{Seeds, Shard};
 use crate::terms::Terms;
-use crate::watch::LOOK;
+use crate::watch::{LIMIT, LOOK};
 use destinations::{Assumptions, Contract};
 use pool::Job;
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,6 +43,20 @@ pub struct Chosen {
     pub contracts: Vec<Arc<Contract>>,
     /// The invariant that must catch the mutant.
     pub killed_by: Option<&'static str>,
+}
+
+impl Chosen {
+    /// A scenario of the catalogue with every contract that it is run with.
+    pub fn whole(catalogue: &Catalogue, index: usize, mutant: Option<&str>) -> Self {
+        let scenario = &*catalogue.scenarios[index];
+        let killed_by = killed_by(scenario, mutant);
+        Chosen { scenario: index, name: scenario.name(), contracts: scenario.contracts(), killed_by }
+    }
+
+    /// Every scenario of the catalogue.
+    pub fn every(catalogue: &Catalogue, mutant: Option<&str>) -> Vec<Self> {
+        (0..catalogue.scenarios.len()).map(|index| Chosen::whole(catalogue, index, mutant)).collect()
+    }
 }
 
 /// What to explore.
@@ -69,6 +85,28 @@ pub struct Request {
 }
 
 impl Request {
+    /// All of these seeds on one thread, to their end, with every kind of fault and no mistake.
+    pub fn of(chosen: Vec<Chosen>, seeds: Seeds) -> Self {
+        Request {
+            chosen,
+            seeds,
+            shard: Shard::ALL,
+            jobs: 1,
+            mutant: None,
+            kinds: None,
+            steps_max: Options::default().steps_max,
+            failures_max: None,
+            time: None,
+            run_max: LIMIT,
+        }
+    }
+
+    /// Every chosen contract, with the index of its scenario among those chosen.
+    pub fn pairs(&self) -> Vec<(usize, Arc<Contract>)> {
+        let each = self.chosen.iter().enumerate();
+        each.flat_map(|(index, one)| one.contracts.iter().map(move |one| (index, Arc::clone(one)))).collect()
+    }
+
     /// How many seeds are to be run.
     pub fn total(&self) -> u64 {
         self.shard.len_of(self.seeds.len())

@@ -7,14 +7,13 @@ use crate::fault::{Call, ExchangeName, Fault, FaultTape, Loss, Place, What, When
 use crate::history::{History, Kind, Nanos, Step};
 use crate::pipeline::Pipeline;
 use crate::plan::{Ask, Case, Delivery, DeskPlan, Expect, Plan, Workload};
-use crate::replay::killed_by;
 use crate::run::{BeliefAt, End, Moment, Options, Run, Visit, Work};
 use crate::scenario::{
     Believes, BoxError, BoxFuture, Choice, Decision, DrawnFaults, Goal, Mutant, Node, Scenario, Seen, Serves,
     Story,
 };
 use crate::seed::Seed;
-use crate::seeds::{Seeds, Shard};
+use crate::seeds::Seeds;
 use crate::verdict::{Fingerprint, InvariantId, Judgement, Verdict, Violation};
 use destinations::fake::{Begun, Desk, DeskOptions, Request};
 use destinations::{Assumptions, Contract, Millis};
@@ -112,23 +111,14 @@ pub(crate) fn catalogue() -> Catalogue {
 /// A request for all of it.
 pub(crate) fn request(seeds: &str, jobs: usize, mutant: Option<&str>) -> explore::Request {
     let catalogue = catalogue();
-    let chosen = catalogue.scenarios.iter().enumerate().map(|(scenario, one)| Chosen {
-        scenario,
-        name: one.name(),
-        contracts: one.contracts(),
-        killed_by: killed_by(&**one, mutant),
-    });
+    let seeds = Seeds::parse(seeds, &|| Err("no commit".into())).expect("a list of seeds");
+    let mutant_name = mutant.map(str::to_owned);
+    let chosen = Chosen::every(&catalogue, mutant);
     explore::Request {
-        chosen: chosen.collect(),
-        seeds: Seeds::parse(seeds, &|| Err("no commit".into())).expect("a list of seeds"),
-        shard: Shard::ALL,
         jobs,
-        mutant: mutant.map(str::to_owned),
-        kinds: None,
-        steps_max: Options::default().steps_max,
+        mutant: mutant_name,
         failures_max: Some(5),
-        time: None,
-        run_max: crate::watch::LIMIT,
+        ..explore::Request::of(chosen, seeds)
     }
 }
 
@@ -164,7 +154,7 @@ fn draft(
     } else {
         faults.push(Fault { at: Place::Exchange(create(9)), what: What::AnswerSlowly(5000) });
     }
-    faults.retain(|fault| kinds.is_none_or(|kinds| kinds.iter().any(|kind| kind == fault.what.kind())));
+    faults.retain(|fault| fault.what.is_on(kinds));
     Ok(Plan {
         case: Case { scenario: scenario.name().into(), contract: contract.id.clone(), seed },
         mutant: mutant.map(str::to_owned),

@@ -106,9 +106,9 @@ fn next(search: &Search<'_>, corpus: &[Kept], n: u64) -> Made {
     let request = search.request();
     let position = request.shard.position(n);
     let (round, seed) = (position / request.seeds.len(), request.seeds.at(position % request.seeds.len()));
-    let pairs = request.chosen.iter().map(|one| one.contracts.len()).sum::<usize>() as u64;
-    if corpus.is_empty() || n < pairs.min(BATCH) {
-        return first(search, position, seed);
+    let pairs = request.pairs();
+    if corpus.is_empty() || n < (pairs.len() as u64).min(BATCH) {
+        return first(search, &pairs, position, seed);
     }
     let mut rng = seed.stream(&format!("guided {round}"));
     let latest = (corpus.len() as u64).div_ceil(8);
@@ -126,17 +126,13 @@ fn next(search: &Search<'_>, corpus: &[Kept], n: u64) -> Made {
 }
 
 /// What a seed draws, written down.
-fn first(search: &Search<'_>, position: u64, seed: Seed) -> Made {
+fn first(search: &Search<'_>, pairs: &[(usize, Arc<Contract>)], position: u64, seed: Seed) -> Made {
     let request = search.request();
-    let each = request.chosen.iter().enumerate();
-    let pairs: Vec<_> = each.flat_map(|(index, one)| one.contracts.iter().map(move |c| (index, c))).collect();
-    let (index, contract) = pairs[(position % pairs.len() as u64) as usize];
-    let scenario = &*search.catalogue().scenarios[request.chosen[index].scenario];
+    let (index, contract) = &pairs[(position % pairs.len() as u64) as usize];
+    let scenario = &*search.catalogue().scenarios[request.chosen[*index].scenario];
     let drawn = scenario.faults(contract, &scenario.workload(contract, seed), seed);
     let mut faults = [drawn.own, drawn.more].concat();
-    faults.retain(|fault| {
-        request.kinds.as_ref().is_none_or(|kinds| kinds.iter().any(|kind| kind == fault.what.kind()))
-    });
+    faults.retain(|fault| fault.what.is_on(request.kinds.as_deref()));
     let recipe = Recipe {
         case: Case { scenario: scenario.name().into(), contract: contract.id.clone(), seed },
         mutant: request.mutant.clone(),
@@ -144,7 +140,7 @@ fn first(search: &Search<'_>, position: u64, seed: Seed) -> Made {
         deliveries: None,
         schedule: None,
     };
-    (index, Arc::clone(contract), recipe)
+    (*index, Arc::clone(contract), recipe)
 }
 
 #[cfg(test)]

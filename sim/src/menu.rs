@@ -2,7 +2,7 @@
 //! become.
 
 use crate::fault::{Call, Fault, Keep, Loss, Omission, Phase, Place, Variation, Way, What, When};
-use crate::terms::{SHORTEST_BLINDNESS_MS, Terms};
+use crate::terms::{FOR_EVER_MS, SHORTEST_BLINDNESS_MS, Terms, millis};
 
 /// A short time down: everything that was under way has ended when the process is back.
 const SHORT_DOWN_MS: u64 = 100;
@@ -106,9 +106,8 @@ fn syncs(when: When, terms: &Terms<'_>) -> Vec<What> {
 fn process(terms: &Terms<'_>) -> Vec<What> {
     let mut all = vec![What::Kill(SHORT_DOWN_MS)];
     if let Some(key) = terms.recovery().replay {
-        let retention = u64::try_from(key.retention.as_millis()).unwrap_or(u64::MAX);
-        // Nobody waits a year for a key to lapse.
-        if retention < 400 * 86_400_000 {
+        let retention = millis(key.retention);
+        if retention < FOR_EVER_MS {
             all.extend([What::Kill(retention + 1_000), What::Kill(retention.saturating_sub(1_000))]);
         }
     }

@@ -18,11 +18,10 @@ use crate::plan::{Case, Plan, Recipe};
 use crate::run::Options;
 use crate::seed::Rng;
 use crate::seeds::{Seeds, Shard};
-use crate::terms::Terms;
+use crate::terms::{Terms, millis};
 use destinations::Contract;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 /// The depths that are tried: orderings that a bug may need beside its faults.
 const DEEPEST: u64 = 3;
@@ -66,11 +65,7 @@ impl PctPlans {
     /// So many plans over all that a request asks for; a shard makes its share of them.
     pub fn of(request: &Request, count: u64) -> Self {
         let Request { chosen, seeds, shard, mutant, kinds, steps_max, .. } = request.clone();
-        let pairs: Vec<_> = chosen
-            .iter()
-            .enumerate()
-            .flat_map(|(index, one)| one.contracts.iter().map(move |contract| (index, Arc::clone(contract))))
-            .collect();
+        let pairs = request.pairs();
         let traces = (0..pairs.len() as u64 * WORKLOADS * 2).map(|_| OnceLock::new()).collect();
         PctPlans { pairs, chosen, seeds, shard, count, mutant, kinds, steps_max, traces }
     }
@@ -113,7 +108,7 @@ impl PctPlans {
     }
 
     fn admits(&self, fault: &Fault) -> bool {
-        self.kinds.as_ref().is_none_or(|kinds| kinds.iter().any(|kind| kind == fault.what.kind()))
+        fault.what.is_on(self.kinds.as_deref())
     }
 }
 
@@ -228,10 +223,6 @@ fn waits_alone(call: Call, phase: Phase) -> bool {
         Phase::BeforeSend => !call.is_to_destination(),
         Phase::Sent | Phase::Answered => false,
     }
-}
-
-fn millis(span: Duration) -> u64 {
-    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use crate::seed::Seed;
 use std::fmt;
+use std::ops::Range;
 
 /// What a list of seeds looks like, for errors and help.
 pub const NOTATION: &str = "7 · 0x2f8c · 3,9,12 · 0..1000 · 0..=999 · 5000@COMMIT · a commit's hash";
@@ -83,6 +84,17 @@ impl Seeds {
             })?;
         }
         if seeds.len == 0 { Err(SeedsError::Empty(text.to_owned())) } else { Ok(seeds) }
+    }
+
+    /// Consecutive seeds.
+    ///
+    /// # Panics
+    /// When it is none.
+    pub fn range(range: Range<u64>) -> Self {
+        assert!(range.start < range.end, "{range:?} holds no seed");
+        let len = range.end - range.start;
+        let part = Part { first: range.start, len, before: 0 };
+        Seeds { text: format!("{}..{}", range.start, range.end), parts: vec![part], len }
     }
 
     /// How many there are.

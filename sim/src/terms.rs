@@ -1,6 +1,6 @@
 //! What a workflow is promised, by contract and by assumption: faults beyond it are no test of any workflow.
 
-use crate::fault::{Fault, FaultTape, Omission, Place, What};
+use crate::fault::{Call, Fault, FaultTape, Omission, Place, What};
 use destinations::contract::{Atomic, Complete, Consistency, RetentionKind, Staleness, StoreDown};
 use destinations::{Assumptions, Bound, Contract, Recovery};
 use std::time::Duration;
@@ -8,8 +8,10 @@ use std::time::Duration;
 /// The shortest blindness that outlasts a look-up and its control: each takes at most the time-out of an
 /// exchange, several pages included.
 pub const SHORTEST_BLINDNESS_MS: u64 = 60_000;
+/// A key that is remembered for so long lapses for nobody who waits, in milliseconds: four hundred days.
+pub const FOR_EVER_MS: u64 = 400 * 86_400_000;
 /// The most by which a clock runs fast or slow, in millionths.
-const MOST_PPM: u64 = 1_000;
+pub const MOST_PPM: u64 = 1_000;
 /// Copies of one request at one instant.
 const MOST_COPIES: u32 = 200;
 
@@ -104,12 +106,7 @@ impl Terms<'_> {
     }
 
     fn is_create(&self, at: &Place) -> bool {
-        match at {
-            Place::Exchange(exchange) | Place::Phase { exchange, .. } => {
-                exchange.call == crate::fault::Call::Create
-            }
-            _ => false,
-        }
+        at.exchange().is_some_and(|exchange| exchange.call == Call::Create)
     }
 
     /// A request that is sent twice on the way has one effect only where the destination recognises it.
@@ -176,11 +173,7 @@ impl Terms<'_> {
 
 /// By how much the exchange at a place is held up and applied late, in milliseconds.
 fn late_in_all(faults: &[Fault], at: &Place) -> u64 {
-    let of = |place: &Place| match place {
-        Place::Exchange(exchange) | Place::Phase { exchange, .. } => Some(exchange.clone()),
-        _ => None,
-    };
-    let same = faults.iter().filter(|fault| of(&fault.at) == of(at));
+    let same = faults.iter().filter(|fault| fault.at.exchange() == at.exchange());
     let late = same.map(|fault| match fault.what {
         What::ApplyLate(ms) | What::Delay(ms) => ms,
         _ => 0,
@@ -191,14 +184,15 @@ fn late_in_all(faults: &[Fault], at: &Place) -> u64 {
 /// The body of an error that says nothing.
 const UNAVAILABLE: &[u8] = br#"{"error":{"code":"unavailable","message":"try again later"}}"#;
 
-fn millis(span: Duration) -> u64 {
+/// Whole milliseconds; the most that there is where it is more.
+pub(crate) fn millis(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fault::{Call, ExchangeName, Keep, Phase, When};
+    use crate::fault::{ExchangeName, Keep, Phase, When};
 
     fn create() -> Place {
         Place::Exchange(ExchangeName { call: Call::Create, about: "R17".into(), nth: 1 })

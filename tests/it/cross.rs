@@ -6,12 +6,11 @@ use sim::pipeline::Pipeline;
 use sim::report::{Explored, json};
 use sim::run::Options;
 use sim::seed::Seed;
-use sim::seeds::{Seeds, Shard};
+use sim::seeds::Seeds;
 use sim::world::run_plan;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 /// Set in the processes that this test starts: the number of threads to explore with.
 const JOBS: &str = "INDOUBT_TEST_JOBS";
@@ -34,24 +33,10 @@ fn child() {
 /// The summary of an exploration, without what it took.
 fn explored(jobs: usize, mutant: Option<&str>) -> String {
     let catalogue = Arc::new(scenarios::catalogue());
-    let chosen = catalogue.scenarios.iter().enumerate().map(|(index, scenario)| Chosen {
-        scenario: index,
-        name: scenario.name(),
-        contracts: scenario.contracts(),
-        killed_by: None,
-    });
-    let request = Request {
-        chosen: chosen.collect(),
-        seeds: Seeds::parse("0..150", &|| Err("no commit is named".into())).expect("seeds"),
-        shard: "1/1".parse::<Shard>().expect("a shard"),
-        jobs,
-        mutant: mutant.map(str::to_owned),
-        kinds: None,
-        steps_max: Options::default().steps_max,
-        failures_max: None,
-        time: None,
-        run_max: Duration::from_secs(60),
-    };
+    let seeds = Seeds::range(0..150);
+    let name = mutant.map(str::to_owned);
+    let chosen = Chosen::every(&catalogue, None);
+    let request = Request { jobs, mutant: name, ..Request::of(chosen, seeds) };
     let pipeline = Pipeline::real().expect("this build can simulate");
     let interrupted = AtomicBool::new(false);
     let done = explore(&catalogue, pipeline, request.clone(), &interrupted, &mut |_| {});

@@ -34,8 +34,9 @@ fn told(mutant: &Mutant) -> (Answer, Arc<Contract>) {
             let contracts = scenario.contracts();
             let contract = &contracts[seed as usize % contracts.len()];
             if is_caught(&**scenario, contract, seed, mutant) {
-                let plan = sim::draft::draft(&**scenario, contract, Seed(seed), None, None).expect("a plan");
-                let question = Question { mutant: Some(mutant.name.into()), ..Question::about(plan.case) };
+                let (name, contract_id) = (scenario.name().to_owned(), contract.id.clone());
+                let case = Case { scenario: name, contract: contract_id, seed: Seed(seed) };
+                let question = Question { mutant: Some(mutant.name.into()), ..Question::about(case) };
                 let answer = replay(pipeline, &**scenario, contract, &question, &Watch::default());
                 return (answer.expect("an answer"), contract.clone());
             }

@@ -6,37 +6,17 @@ use sim::explore::{Chosen, Exploration, Flow, Plans, Request, Search};
 use sim::guided::{Guided, guided};
 use sim::pct::PctPlans;
 use sim::pipeline::Pipeline;
-use sim::replay::killed_by;
-use sim::run::Options;
-use sim::seeds::{Seeds, Shard};
-use sim::watch::LIMIT;
+use sim::seeds::Seeds;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// All that a search is asked for, of one scenario or of all.
 fn request(catalogue: &Catalogue, scenario: Option<&str>, jobs: usize, mutant: Option<&str>) -> Request {
-    let all = catalogue.scenarios.iter().enumerate();
-    let chosen = all.filter(|(_, one)| scenario.is_none_or(|wanted| wanted == one.name()));
-    Request {
-        chosen: chosen
-            .map(|(index, one)| Chosen {
-                scenario: index,
-                name: one.name(),
-                contracts: one.contracts(),
-                killed_by: killed_by(&**one, mutant),
-            })
-            .collect(),
-        seeds: Seeds::parse("0..2000", &|| Err("no commit".into())).expect("a list of seeds"),
-        shard: Shard::ALL,
-        jobs,
-        mutant: mutant.map(str::to_owned),
-        kinds: None,
-        steps_max: Options::default().steps_max,
-        failures_max: None,
-        time: None,
-        run_max: LIMIT,
-    }
+    let mut chosen = Chosen::every(catalogue, mutant);
+    chosen.retain(|one| scenario.is_none_or(|wanted| wanted == one.name));
+    let mutant = mutant.map(str::to_owned);
+    Request { jobs, mutant, ..Request::of(chosen, Seeds::range(0..2_000)) }
 }
 
 fn searched<T>(

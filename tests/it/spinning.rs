@@ -13,7 +13,7 @@ use sim::scenario::{
     Believes, BoxError, BoxFuture, Choice, Decision, DrawnFaults, Goal, Node, Scenario, Serves, Story,
 };
 use sim::seed::Seed;
-use sim::seeds::{Seeds, Shard};
+use sim::seeds::Seeds;
 use sim::verdict::Verdict;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -74,22 +74,11 @@ impl Scenario for Stuck {
 }
 
 fn explored(instead: Instead, run_max: Duration) -> Exploration {
-    let contract = Stuck(instead).contracts().swap_remove(0);
-    let catalogue =
-        Catalogue { scenarios: vec![Box::new(Stuck(instead))], deep: "", benches: vec![], cases: None };
-    let chosen = Chosen { scenario: 0, name: SCENARIO.name(), contracts: vec![contract], killed_by: None };
-    let request = Request {
-        chosen: vec![chosen],
-        seeds: Seeds::parse("0..1", &|| Err("no commit".into())).expect("seeds"),
-        shard: Shard::ALL,
-        jobs: 1,
-        mutant: None,
-        kinds: None,
-        steps_max: Options::default().steps_max,
-        failures_max: None,
-        time: None,
-        run_max,
-    };
+    let scenarios: Vec<Box<dyn Scenario>> = vec![Box::new(Stuck(instead))];
+    let catalogue = Catalogue { scenarios, deep: "", benches: vec![], cases: None };
+    let mut chosen = Chosen::every(&catalogue, None);
+    chosen[0].contracts.truncate(1);
+    let request = Request { run_max, ..Request::of(chosen, Seeds::range(0..1)) };
     let pipeline = Pipeline::real().expect("this build can simulate");
     explore(&Arc::new(catalogue), pipeline, request, &AtomicBool::new(false), &mut |_| {})
 }

@@ -133,14 +133,7 @@ impl Source<'_> {
     fn known(&self, name: &Spanned<String>, what: &str, known: &[&str]) -> Result<usize, CaseFileError> {
         let given = name.get_ref().as_str();
         let found = known.iter().position(|known| *known == given);
-        found.ok_or_else(|| {
-            let help = match nearest(given, known) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None if known.is_empty() => "there is none".to_owned(),
-                None => format!("known: {}", known.join(", ")),
-            };
-            self.wrong(name.span(), format!("{what} `{given}`"), help)
-        })
+        found.ok_or_else(|| self.wrong(name.span(), format!("{what} `{given}`"), near(given, known)))
     }
 
     fn number(&self, value: &Spanned<Value>) -> Result<u64, CaseFileError> {
@@ -228,27 +221,19 @@ impl Source<'_> {
         let control = Seen { call: Call::Find, key: Some(SENTINEL), body: &[] };
         let control = (met.scenario.serves())(control);
         for one in raw {
-            let (is_delivery, about) = match one.at.get_ref() {
-                Place::Connection { .. } | Place::Sync { .. } => continue,
-                Place::Delivery(name) => (true, name.as_str()),
-                Place::Exchange(exchange) | Place::Phase { exchange, .. } => {
-                    (exchange.call == Call::Deliver, exchange.about.as_str())
-                }
-                Place::Record { about, .. } | Place::Case(about) => (false, about.as_str()),
-            };
+            let at = one.at.get_ref();
+            let Some(about) = at.about() else { continue };
             // `R17/1+1` is a further arrival of R17/1; `?` is what nobody could recognise.
-            let stem = about.split('+').next().unwrap_or(about);
-            let known = if is_delivery { &deliveries } else { &operations };
-            if known.contains(&stem) || !is_delivery && (about == "?" || control.as_deref() == Some(about)) {
-                continue;
-            }
-            let what = if is_delivery { "delivery" } else { "operation" };
-            let help = match nearest(about, known) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("known: {}", known.join(", ")),
+            let (what, known, is_other) = if at.is_of_delivery() {
+                let first = about.rsplit_once('+').map(|(first, _)| first);
+                ("delivery", &deliveries, first.is_some_and(|first| deliveries.contains(&first)))
+            } else {
+                ("operation", &operations, about == "?" || control.as_deref() == Some(about))
             };
-            let message = format!("seed {seed} has no {what} `{about}`");
-            return Err(self.wrong(one.at.span(), message, help));
+            if !is_other && !known.contains(&about) {
+                let message = format!("seed {seed} has no {what} `{about}`");
+                return Err(self.wrong(one.at.span(), message, near(about, known)));
+            }
         }
         Ok(())
     }
@@ -288,6 +273,15 @@ impl Source<'_> {
     fn unsurvivable(&self, span: Range<usize>, why: &str) -> CaseFileError {
         let help = "what the contract and the assumptions exclude tests no workflow; make it milder";
         self.wrong(span, format!("no workflow could survive this: {why}"), help)
+    }
+}
+
+/// The help for a name that is not known.
+fn near(given: &str, known: &[&str]) -> String {
+    match nearest(given, known) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None if known.is_empty() => "there is none".to_owned(),
+        None => format!("known: {}", known.join(", ")),
     }
 }
 

@@ -157,9 +157,7 @@ fn is_chosen(kept: &Kept, is_pending: bool, request: &Request) -> bool {
     });
     let any = !is_pending && request.mutant.is_none();
     let mistaken = any || request.mutant == recipe.mutant;
-    let mut kinds = recipe.tape.faults().iter().map(|fault| fault.what.kind());
-    let allowed =
-        request.kinds.as_ref().is_none_or(|allowed| kinds.all(|kind| allowed.iter().any(|k| k == kind)));
+    let allowed = recipe.tape.faults().iter().all(|fault| fault.what.is_on(request.kinds.as_deref()));
     named && mistaken && allowed
 }
 

@@ -12,7 +12,7 @@ use crate::report::text::{Tone, count};
 use crate::run::Options;
 use crate::scenario::Scenario;
 use crate::seed::Seed;
-use crate::seeds::{Seeds, Shard};
+use crate::seeds::Seeds;
 use crate::verdict::Verdict;
 use crate::watch::apart;
 use destinations::Contract;
@@ -151,17 +151,5 @@ pub(super) fn request(catalogue: &Catalogue, seeds: u64, jobs: usize) -> Option<
     if chosen.is_empty() {
         return None;
     }
-    let no_commit = || Err("no commit is named here".to_owned());
-    Some(Request {
-        chosen,
-        seeds: Seeds::parse(&format!("0..{seeds}"), &no_commit).expect("a range of some seeds"),
-        shard: Shard::ALL,
-        jobs,
-        mutant: None,
-        kinds: None,
-        steps_max: Options::default().steps_max,
-        failures_max: None,
-        time: None,
-        run_max: crate::watch::LIMIT,
-    })
+    Some(Request { jobs, ..Request::of(chosen, Seeds::range(0..seeds)) })
 }

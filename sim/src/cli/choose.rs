@@ -5,7 +5,6 @@ use crate::catalogue::Catalogue;
 use crate::explore::Chosen;
 use crate::fault::KINDS;
 use crate::plan::Case;
-use crate::replay::killed_by;
 use crate::scenario::{Mutant, Scenario};
 use destinations::Contract;
 use std::sync::Arc;
@@ -21,7 +20,7 @@ pub(super) fn scenarios(
 ) -> Result<Vec<Chosen>, CliError> {
     let mut chosen: Vec<Chosen> = vec![];
     if names.is_empty() {
-        chosen.extend((0..catalogue.scenarios.len()).map(|index| whole(catalogue, index, mutant)));
+        chosen.extend(Chosen::every(catalogue, mutant));
     }
     for name in names {
         let (name, contract) = match name.split_once('/') {
@@ -29,7 +28,7 @@ pub(super) fn scenarios(
             None => (name.as_str(), None),
         };
         let index = scenario(catalogue, name)?;
-        let mut one = whole(catalogue, index, mutant);
+        let mut one = Chosen::whole(catalogue, index, mutant);
         if let Some(id) = contract {
             one.contracts = vec![self::contract(&*catalogue.scenarios[index], id)?];
         }
@@ -44,16 +43,6 @@ pub(super) fn scenarios(
     match mutant {
         Some(mutant) => with_mutant(catalogue, chosen, mutant),
         None => Ok(chosen),
-    }
-}
-
-fn whole(catalogue: &Catalogue, index: usize, mutant: Option<&str>) -> Chosen {
-    let scenario = &*catalogue.scenarios[index];
-    Chosen {
-        scenario: index,
-        name: scenario.name(),
-        contracts: scenario.contracts(),
-        killed_by: killed_by(scenario, mutant),
     }
 }
 

@@ -16,15 +16,18 @@ use crate::resources::{cpu_seconds, now, peak_rss_bytes};
 use crate::seeds::{NOTATION, Seeds, Shard};
 use crate::shrink::Budget;
 use crate::strategies::{self, Searched, Searches, Strategy};
-use crate::watch::LIMIT;
 use destinations::Contract;
 use std::num::NonZeroUsize;
 use std::process::Command;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 /// Threads that are of any use: each holds a run, and a run uses one core.
 pub(super) const JOBS_MAX: usize = 256;
+
+/// A second Ctrl-C that comes sooner is still the first.
+const IMPATIENCE: Duration = Duration::from_millis(300);
 
 pub(super) static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
@@ -90,8 +93,6 @@ fn request(cx: &Context<'_>, args: &ExploreArgs) -> Result<Request, CliError> {
     })?;
     let cores = || std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     Ok(Request {
-        chosen,
-        seeds,
         shard: args.shard,
         jobs: args.jobs.unwrap_or_else(cores).get().min(JOBS_MAX),
         mutant: args.mutant.clone(),
@@ -99,7 +100,7 @@ fn request(cx: &Context<'_>, args: &ExploreArgs) -> Result<Request, CliError> {
         steps_max: args.steps_max.get(),
         failures_max: (!args.keep_going).then_some(args.max_failures.get()),
         time: args.time,
-        run_max: LIMIT,
+        ..Request::of(chosen, seeds)
     })
 }
 
@@ -127,8 +128,11 @@ fn head() -> Result<String, String> {
 
 /// The first Ctrl-C ends the exploration with a report; the second ends the program.
 pub(super) fn listen_for_interrupt() {
-    let handler = || {
-        if INTERRUPTED.swap(true, Ordering::Relaxed) {
+    let first: OnceLock<Instant> = OnceLock::new();
+    let handler = move || {
+        let since = first.get_or_init(now).elapsed();
+        // Who sends a signal to a process and to its group means one.
+        if INTERRUPTED.swap(true, Ordering::Relaxed) && since > IMPATIENCE {
             std::process::exit(exit::UNDECIDED.into());
         }
     };

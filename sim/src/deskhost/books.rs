@@ -81,7 +81,7 @@ impl DeskHost {
         made.find(|record| books.desk.ticket(record).is_some()).cloned()
     }
 
-    /// When the last work that is under way will commit.
+    /// Whether work is under way that will commit.
     pub(crate) fn busy(&self) -> bool {
         self.lock().desk.due().is_some()
     }

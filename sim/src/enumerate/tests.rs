@@ -2,32 +2,13 @@ use super::*;
 use crate::explore::{Chosen, Exploration, Notice, Request};
 use crate::fixture::{MUTANT, OPERATION, catalogue, create, pipeline};
 use crate::pipeline::Pipeline;
-use crate::replay::killed_by;
-use crate::run::Options;
-use crate::seeds::{Seeds, Shard};
+use crate::seeds::Seeds;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 fn request(jobs: usize, mutant: Option<&str>) -> Request {
-    let catalogue = catalogue();
-    let one = &catalogue.scenarios[0];
-    let chosen = Chosen {
-        scenario: 0,
-        name: one.name(),
-        contracts: one.contracts(),
-        killed_by: killed_by(&**one, mutant),
-    };
-    Request {
-        chosen: vec![chosen],
-        seeds: Seeds::parse("0", &|| Err("no commit".into())).unwrap(),
-        shard: Shard::ALL,
-        jobs,
-        mutant: mutant.map(str::to_owned),
-        kinds: None,
-        steps_max: Options::default().steps_max,
-        failures_max: None,
-        time: None,
-        run_max: crate::watch::LIMIT,
-    }
+    let chosen = vec![Chosen::whole(&catalogue(), 0, mutant)];
+    let mutant = mutant.map(str::to_owned);
+    Request { jobs, mutant, ..Request::of(chosen, Seeds::range(0..1)) }
 }
 
 /// Enumerates the toy with its first contract.

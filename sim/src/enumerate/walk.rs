@@ -152,7 +152,7 @@ impl<'a> Walk<'a> {
     fn offered(&mut self, place: &Place, before: usize) -> Vec<What> {
         let mut offered = vec![];
         for what in (self.menu)(place, &self.terms) {
-            if self.kinds.is_some_and(|kinds| kinds.iter().all(|kind| kind != what.kind())) {
+            if !what.is_on(self.kinds) {
                 continue;
             }
             let same = match place {

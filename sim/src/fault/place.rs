@@ -132,6 +132,22 @@ impl Place {
         }
     }
 
+    /// The exchange that it is a point of.
+    pub fn exchange(&self) -> Option<&ExchangeName> {
+        match self {
+            Place::Exchange(exchange) | Place::Phase { exchange, .. } => Some(exchange),
+            _ => None,
+        }
+    }
+
+    /// Whether it belongs to a delivery, and not to an operation.
+    pub fn is_of_delivery(&self) -> bool {
+        match self {
+            Place::Delivery(_) => true,
+            _ => self.exchange().is_some_and(|exchange| exchange.call == Call::Deliver),
+        }
+    }
+
     /// The operation or delivery that it belongs to; none where it is the whole process's.
     pub fn about(&self) -> Option<&str> {
         match self {

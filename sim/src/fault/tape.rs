@@ -1,7 +1,7 @@
 //! The faults of a run: checked, sorted, one a place.
 
 use super::place::{Call, Phase, Place, When};
-use super::what::{Variation, What};
+use super::what::What;
 use serde::{Deserialize, Serialize};
 
 /// One fault: what goes wrong, and where.
@@ -173,14 +173,6 @@ impl TryFrom<Vec<Fault>> for FaultTape {
 impl From<FaultTape> for Vec<Fault> {
     fn from(tape: FaultTape) -> Self {
         tape.0
-    }
-}
-
-/// Whether a further delivery still asks for the same.
-impl Variation {
-    /// Whether the workflow can take it for the same request.
-    pub fn means_the_same(self) -> bool {
-        matches!(self, Variation::Same | Variation::NewId | Variation::Volatile)
     }
 }
 

@@ -227,6 +227,11 @@ pub const KINDS: [&str; 43] = [
 ];
 
 impl What {
+    /// Whether its kind is switched on; where none is named, all are.
+    pub fn is_on(&self, kinds: Option<&[String]>) -> bool {
+        kinds.is_none_or(|kinds| kinds.iter().any(|kind| kind == self.kind()))
+    }
+
     /// The kind's name, as `--faults` and the counters print it.
     pub fn kind(&self) -> &'static str {
         match self {

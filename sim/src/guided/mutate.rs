@@ -85,8 +85,7 @@ impl Mutation<'_> {
 
     /// The tape, where it can be survived, is short, and holds nothing that was switched off.
     fn checked(&self, tape: FaultTape) -> Option<FaultTape> {
-        let is_on =
-            |fault: &Fault| self.kinds.is_none_or(|kinds| kinds.iter().any(|kind| kind == fault.what.kind()));
+        let is_on = |fault: &Fault| fault.what.is_on(self.kinds);
         let good = tape.faults().len() <= FAULTS_MAX
             && tape.faults().iter().all(is_on)
             && self.terms.unsurvivable(&tape).is_none();

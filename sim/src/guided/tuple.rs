@@ -1,6 +1,6 @@
 //! What a run covered: what the workflow believed, what the destination held, and what had gone wrong.
 
-use crate::fault::{Call, Place};
+use crate::fault::Place;
 use crate::history::{Event, Kind};
 use crate::run::Run;
 use destinations::Class;
@@ -83,12 +83,7 @@ impl Reader<'_> {
     /// The operation that a place belongs to.
     fn operation(&self, at: &Place) -> Option<String> {
         let about = at.about()?;
-        let by_delivery = match at {
-            Place::Delivery(_) => true,
-            Place::Exchange(exchange) | Place::Phase { exchange, .. } => exchange.call == Call::Deliver,
-            _ => false,
-        };
-        if !by_delivery {
+        if !at.is_of_delivery() {
             return Some(about.to_owned());
         }
         self.run

@@ -10,10 +10,10 @@ use crate::plan::{Case, Recipe};
 use crate::replay::{Question, tell_found};
 use crate::run::Options;
 use crate::scenario::Mutant;
-use crate::seeds::{Seeds, Shard};
+use crate::seeds::Seeds;
 use crate::shrink::{Budget, Trial};
 use crate::verdict::InvariantId;
-use crate::watch::{LIMIT, apart};
+use crate::watch::apart;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -202,20 +202,12 @@ impl Hunt<'_> {
     fn one(&self, task: Task) -> Brought {
         let (mutant, chosen) = &self.mutants[task.mutant];
         let first = task.start * self.budget.max(APART);
-        let no_commit = || Err("no commit is named here".to_owned());
-        let seeds = format!("{first}..{}", first + self.budget);
+        let seeds = Seeds::range(first..first + self.budget);
         let request = Request {
-            chosen: chosen.clone(),
-            seeds: Seeds::parse(&seeds, &no_commit).expect("a range of at least one seed"),
-            shard: Shard::ALL,
-            jobs: 1,
             mutant: Some(mutant.name.to_owned()),
-            kinds: None,
-            steps_max: Options::default().steps_max,
             // Only a failure of its own invariant ends the search of a mutant.
             failures_max: Some(1),
-            time: None,
-            run_max: LIMIT,
+            ..Request::of(chosen.clone(), seeds)
         };
         let mut silent = |_: Notice<'_>| {};
         let mut search = Search::new(self.catalogue, self.pipeline, request, self.interrupted, &mut silent);

@@ -5,6 +5,7 @@ use crate::seed::Seed;
 use destinations::Assumptions;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 fn places() -> Vec<Place> {
     let exchange = |call, about: &str| ExchangeName { call, about: about.into(), nth: 1 };

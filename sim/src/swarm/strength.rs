@@ -2,8 +2,7 @@
 
 use super::Draw;
 use crate::fault::{Keep, Loss, Omission, Variation, Way, What};
-use crate::terms::SHORTEST_BLINDNESS_MS;
-use std::time::Duration;
+use crate::terms::{FOR_EVER_MS, MOST_PPM, SHORTEST_BLINDNESS_MS, millis};
 
 const LOSSES: [Loss; 3] = [Loss::Silence, Loss::Reset, Loss::Truncated];
 const KEEPS: [Keep; 5] = [Keep::Nothing, Keep::Everything, Keep::Prefix, Keep::Mixed, Keep::Torn];
@@ -12,12 +11,10 @@ const WAYS: [Way; 3] = [Way::There, Way::Back, Way::Both];
 const ALIKE: [Variation; 3] = [Variation::Same, Variation::NewId, Variation::Volatile];
 /// What an undocumented answer looks like: no contract says that these prove anything.
 const UNPROVING: [u16; 5] = [500, 502, 503, 504, 409];
-/// Milliseconds of a day, and of the retention from which a key counts as kept without end.
+/// Milliseconds of a day.
 const DAY_MS: u64 = 86_400_000;
-const FOR_EVER_MS: u64 = 400 * DAY_MS;
-/// How far a wall clock is set ahead or back in most draws, and how far off its rate is at most.
+/// How far a wall clock is set ahead or back in most draws.
 const SMALL_STEP_MS: u64 = 5_000;
-const MOST_PPM: u64 = 1_000;
 /// In so many of a thousand draws a process is down for longer than anything but a key lasts.
 const LONG_DOWN: u64 = 50;
 
@@ -135,8 +132,4 @@ impl Draw<'_> {
         let ms = i64::try_from(self.rng.within(1..=most)).unwrap_or(i64::MAX);
         if is_back { -ms } else { ms }
     }
-}
-
-fn millis(span: Duration) -> u64 {
-    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }

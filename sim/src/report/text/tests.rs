@@ -1,37 +1,13 @@
 use super::*;
-use crate::catalogue::Catalogue;
-use crate::explore::{Chosen, Exploration, Request, explore};
-use crate::fixture::{MUTANT, catalogue, pipeline};
-use crate::replay::{Question, killed_by, replay};
+use crate::explore::{Exploration, explore};
+use crate::fixture::{MUTANT, catalogue, pipeline, request};
+use crate::replay::{Question, replay};
 use crate::report::json;
-use crate::run::Options;
-use crate::seeds::{Seeds, Shard};
 use crate::watch::Watch;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 const PLAIN: Style = Style { color: false, ascii: false };
-
-fn request(catalogue: &Catalogue, mutant: Option<&str>) -> Request {
-    let chosen = catalogue.scenarios.iter().enumerate().map(|(scenario, one)| Chosen {
-        scenario,
-        name: one.name(),
-        contracts: one.contracts(),
-        killed_by: killed_by(&**one, mutant),
-    });
-    Request {
-        chosen: chosen.collect(),
-        seeds: Seeds::parse("0..2000", &|| Err("no commit".into())).unwrap(),
-        shard: Shard::ALL,
-        jobs: 2,
-        mutant: mutant.map(str::to_owned),
-        kinds: None,
-        steps_max: Options::default().steps_max,
-        failures_max: Some(5),
-        time: None,
-        run_max: crate::watch::LIMIT,
-    }
-}
 
 /// The lines of text and of JSON about an exploration whose costs are made up.
 fn reported(
@@ -40,7 +16,7 @@ fn reported(
     exit: u8,
 ) -> (Vec<String>, Vec<String>) {
     let catalogue = Arc::new(catalogue());
-    let request = request(&catalogue, mutant);
+    let request = request("0..2000", 2, mutant);
     let quiet = AtomicBool::new(false);
     let mut done = explore(&catalogue, pipeline(), request.clone(), &quiet, &mut |_| {});
     change(&mut done);
@@ -137,7 +113,7 @@ fn words_and_numbers() {
 #[test]
 fn each_gap_is_found_and_nothing_else() {
     let catalogue = Arc::new(catalogue());
-    let request = request(&catalogue, None);
+    let request = request("0..2000", 2, None);
     let whole = explore(&catalogue, pipeline(), request.clone(), &AtomicBool::new(false), &mut |_| {});
     let never = |change: &dyn Fn(&mut Exploration), is_whole: bool| -> Vec<(Due, String)> {
         let mut done = whole.clone();
