@@ -34,6 +34,7 @@ pub(super) fn marks(run: &Run, terms: &Terms<'_>) -> Vec<u64> {
     let mut ages = Ages::new(terms);
     let (mut next, mut beliefs) = (0, crashes(run).peekable());
     let mut met: BTreeSet<&Place> = BTreeSet::new();
+    let mut unsynced = false;
     let mut marks = Vec::with_capacity(run.visits.len());
     for (visit, after) in run.visits.iter().zip(after) {
         while next < visit.step.0 as usize {
@@ -41,15 +42,18 @@ pub(super) fn marks(run: &Run, terms: &Terms<'_>) -> Vec<u64> {
             ages.see(&events[next]);
             next += 1;
             while let Some((_, belief)) = beliefs.next_if(|(step, _)| *step as usize <= next) {
-                before.add("disk", &belief_hash(belief));
+                // A killed process leaves what it has written; only what was durable must stay.
+                let may_go = unsynced && events[next - 1].kind == Kind::Killed;
+                before.add("disk", &(belief_hash(belief), may_go));
             }
         }
-        if !visit.unsynced {
+        unsynced = visit.unsynced;
+        if !unsynced {
             before.forget(SYNCS);
         }
         let now = visit.at;
         let mut hasher = SipHasher13::new();
-        (before.hash(), after, names.place(&visit.place), ages.at(now), visit.unsynced).hash(&mut hasher);
+        (before.hash(), after, names.place(&visit.place), ages.at(now), unsynced).hash(&mut hasher);
         going_on(run, visit.step, now, &met).hash(&mut hasher);
         met.insert(&visit.place);
         marks.push(hasher.finish());
