@@ -75,6 +75,8 @@ pub enum Due {
     Fault,
     /// A fault of a kind strikes at a kind of boundary under contracts of a class.
     Cell,
+    /// What is listed as impossible does not happen: else the list hides what must be covered.
+    Excluded,
 }
 
 /// Something that had to happen in some seed, and did not.
@@ -131,7 +133,10 @@ impl Explored<'_> {
         let (done, seeds) = (self.done, self.done.runs);
         let never = move |due, goal| Never { due, scenario: None, goal, seeds };
         let dead = done.dead().into_iter().map(move |kind| never(Due::Fault, format!("{kind} strikes")));
-        dead.chain(done.coverage.missed().map(move |cell| never(Due::Cell, cell.to_string())))
+        let missed = done.coverage.missed().map(move |cell| never(Due::Cell, cell.to_string()));
+        let wrong = done.coverage.unexpected();
+        let wrong = wrong.map(move |cell| never(Due::Excluded, format!("the exclusion of {cell} held")));
+        dead.chain(missed).chain(wrong)
     }
 
     /// Runs a processor second.

@@ -117,6 +117,10 @@ fn each_mistake_is_explained_at_its_place() {
         shown += &format!("## {place}\n{error}\n  help: {}\n\n", error.help());
     }
     insta::assert_snapshot!("errors", shown);
+    // A further arrival has the name of its first one in its own.
+    let again = "{ exchange = { call = \"deliver\", about = \"R17/d-1+1\", nth = 1 } }";
+    let fault = format!("[[fault]]\nat   = {again}\nwhat = {{ lose-response = \"silence\" }}\n");
+    assert!(of(&format!("{}\n{fault}", TEXT.replace(&mutant, ""))).is_ok());
 }
 
 #[test]

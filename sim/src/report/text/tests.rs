@@ -1,9 +1,12 @@
 use super::*;
+use crate::coverage::Mark;
 use crate::explore::{Exploration, explore};
+use crate::fault::{Fault, Place, What, When};
 use crate::fixture::{MUTANT, catalogue, pipeline, request};
 use crate::replay::{Question, replay};
 use crate::report::json;
 use crate::watch::Watch;
+use destinations::Contract;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -122,7 +125,9 @@ fn each_gap_is_found_and_nothing_else() {
             scenario.goals.iter_mut().for_each(|(_, count)| *count = 1);
         }
         for cell in whole.coverage.missed() {
-            for contract in catalogue.scenarios[0].contracts() {
+            let scenario = &catalogue.scenarios[0];
+            let class = |one: &Contract| destinations::recovery(one, &scenario.assumptions(one)).class();
+            for contract in scenario.contracts().iter().filter(|one| class(one) == cell.class) {
                 done.coverage.struck(&contract.id, &[cell.mark]);
             }
         }
@@ -147,6 +152,12 @@ fn each_gap_is_found_and_nothing_else() {
     assert_eq!(never(&|done| done.scenarios[1].goals[0].1 = 0, true), [(Due::Goal, "a restart".into())]);
     let drifted = |done: &mut Exploration| done.scenarios[0].drifted[stale] = 3;
     assert_eq!(never(&drifted, true), [(Due::Fault, "stale strikes".into())]);
+    let hidden = |done: &mut Exploration| {
+        let at = Place::Sync { boot: 1, nth: 1, when: When::After };
+        done.coverage.struck("zendesk_ticket", &[Mark::of(&Fault { at, what: What::BitFlip })]);
+    };
+    let told = "the exclusion of bit-flip at after sync (look-up confirms) held".into();
+    assert_eq!(never(&hidden, true), [(Due::Excluded, told)]);
     let nothing_struck = |done: &mut Exploration| done.coverage = whole.coverage.clone();
     let cells = never(&nothing_struck, true);
     assert!(cells.len() > 100 && cells.iter().all(|(due, _)| *due == Due::Cell));
