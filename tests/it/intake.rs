@@ -3,6 +3,7 @@
 use crate::client::{Answer, Connection, exchange, get, operation_path, post, post_bytes, request};
 use crate::desk::{HelpDesk, Outcome};
 use crate::process::{How, Place, Process, delivery, request as service_request, wait_for};
+use destinations::Assumptions;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use workflow::store::Contents;
@@ -227,7 +228,11 @@ fn a_decision_on_the_record_leaves_the_changed_request_to_its_owner() {
 fn a_changed_request_while_the_first_is_in_doubt_changes_nothing_of_it() {
     let place = Place::new();
     let desk = HelpDesk::open("desk_strong_lookup", &[(1, Outcome::Ignore)]);
-    let process = Process::start(&place, &desk);
+    let hasty = How::hasty();
+    // A miss decides long after the end of this test.
+    let assumed_late_commit = Some(std::time::Duration::from_secs(60));
+    let assumptions = Assumptions { assumed_late_commit, ..hasty.assumptions.clone() };
+    let process = Process::start_as(&place, &desk, How { assumptions, ..hasty }).expect("a new store");
     process.deliver("d-1", &service_request("R17"));
     wait_for("doubt", || (process.explain(R17)["detail"] == "requiring_verification/in_doubt").then_some(()));
     let changed = json!({"id": "R17", "title": "R17: access to everything", "requester": "c17"});

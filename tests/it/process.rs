@@ -16,6 +16,10 @@ use workflow::{Clock, Definition, Engine, Policy, Setup, StoreAt, StoreError};
 
 /// What every test waits for comes within this time, or the test fails.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Longer than a busy machine takes for an answer that is on its way.
+const PATIENT: Duration = Duration::from_secs(20);
+/// As long as a test may wait for an answer that never comes.
+const HASTY: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(10);
 
 /// A folder with the store's file, which outlives the processes that use it.
@@ -57,6 +61,7 @@ pub(crate) fn text(path: &Path) -> String {
 #[derive(Clone)]
 pub(crate) struct How {
     pub(crate) policy: Policy,
+    pub(crate) assumptions: Assumptions,
     pub(crate) connections: Connections,
     pub(crate) clock: Clock,
     /// Whether it works on what it has taken in.
@@ -66,31 +71,35 @@ pub(crate) struct How {
 impl Default for How {
     fn default() -> How {
         let policy = Policy {
-            send_timeout: Duration::from_millis(400),
+            send_timeout: PATIENT,
             first_pause: Duration::from_millis(10),
             longest_pause: Duration::from_millis(40),
             max_checks: 500,
             body_limit: 4096,
             ..Policy::default()
         };
-        How { policy, connections: Connections::plain(), clock: Clock::system(), works: true }
+        let assumptions = Assumptions {
+            max_transit: policy.send_timeout,
+            max_pause: Duration::from_millis(1),
+            assumed_late_commit: Some(Duration::from_millis(50)),
+            ..Assumptions::default()
+        };
+        let (connections, clock) = (Connections::plain(), Clock::system());
+        How { policy, assumptions, connections, clock, works: true }
     }
 }
 
-/// Assumptions as short as the test's time-outs, so that what has to be waited for is short too.
-pub(crate) fn assumptions() -> Assumptions {
-    Assumptions {
-        max_transit: Duration::from_millis(400),
-        max_pause: Duration::from_millis(1),
-        assumed_late_commit: Some(Duration::from_millis(50)),
-        ..Assumptions::default()
+impl How {
+    /// Soon tired of waiting: for a destination that never answers.
+    pub(crate) fn hasty() -> How {
+        How::default().waiting(HASTY)
     }
-}
 
-pub(crate) fn definition(desk: &HelpDesk, policy: Policy) -> Definition {
-    let usual = assumptions();
-    let assumptions = Assumptions { max_transit: usual.max_transit.max(policy.send_timeout), ..usual };
-    Definition { policy, ..scenarios::access::definition(desk.contract(), assumptions) }
+    /// Waits so long for an answer, and assumes that nothing is on its way for longer.
+    pub(crate) fn waiting(self, send_timeout: Duration) -> How {
+        let policy = Policy { send_timeout, ..self.policy };
+        How { policy, assumptions: Assumptions { max_transit: send_timeout, ..self.assumptions }, ..self }
+    }
 }
 
 /// A running process.
@@ -108,7 +117,9 @@ impl Process {
     pub(crate) fn start_as(place: &Place, desk: &HelpDesk, how: How) -> Result<Process, StoreError> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
         let runtime = runtime.expect("the system gives threads");
-        let workflow = definition(desk, how.policy).build().expect("the definition is complete");
+        let usual = scenarios::access::definition(desk.contract(), how.assumptions);
+        let workflow =
+            Definition { policy: how.policy, ..usual }.build().expect("the definition is complete");
         let setup = Setup {
             store: StoreAt {
                 path: text(&place.store()),

@@ -4,9 +4,9 @@
 use crate::client::{get, operation_path};
 use crate::desk::{HelpDesk, Outcome};
 use crate::process::{How, Place, Process, key, request, wait_for};
+use destinations::Assumptions;
 use serde_json::Value;
 use std::time::Duration;
-use workflow::Policy;
 
 const R17: &str = "R17:create-ticket:v1";
 /// What the connector says of a send that it had no time to begin.
@@ -53,28 +53,37 @@ fn an_answer_that_comes_back_completes_the_operation() {
 /// What follows a loss, contract by contract: a second send with the same key or reference, or a look-up.
 #[test]
 fn a_lost_response_is_reconciled_as_the_contract_allows() {
-    let losses = [Outcome::Drop, Outcome::Reset, Outcome::Hang, Outcome::ErrorAfter(500)];
-    for (contract, creates, finds) in [
-        ("zendesk_ticket", 2, false),
-        ("desk_unique_ref", 2, false),
-        ("desk_strong_lookup", 1, true),
-        ("jira_cloud_issue", 1, true),
-    ] {
-        for loss in losses {
-            let (_place, desk, process) = start(contract, &[(1, loss)]);
-            process.deliver("d-1", &request("R17"));
-            let known = process.until(R17, "completed/confirmed");
-            assert_eq!(known["external_ref"], "T93", "{contract} {loss:?}");
-            assert_eq!(evidence(&known)[0], "create unknown", "{contract} {loss:?}: never called a failure");
-            assert_eq!(desk.records(), ["T93"], "{contract} {loss:?}");
-            assert_eq!((desk.creates(), desk.finds() > 0), (creates, finds), "{contract} {loss:?}");
-            let keys = keys(&known);
-            assert!(keys.iter().all(|key| *key == keys[0]), "{contract} {loss:?}: {keys:?}");
-            let bodies = desk.bodies();
-            assert!(bodies.iter().all(|body| *body == bodies[0]), "{contract} {loss:?}");
-            process.crash();
+    std::thread::scope(|all| {
+        for (contract, creates, finds) in [
+            ("zendesk_ticket", 2, false),
+            ("desk_unique_ref", 2, false),
+            ("desk_strong_lookup", 1, true),
+            ("jira_cloud_issue", 1, true),
+        ] {
+            all.spawn(move || {
+                for loss in [Outcome::Drop, Outcome::Reset, Outcome::Hang, Outcome::ErrorAfter(500)] {
+                    a_lost_response(contract, loss, creates, finds);
+                }
+            });
         }
-    }
+    });
+}
+
+fn a_lost_response(contract: &str, loss: Outcome, creates: u32, finds: bool) {
+    let (place, desk) = (Place::new(), HelpDesk::open(contract, &[(1, loss)]));
+    // A second send waits until the first cannot be on its way any more.
+    let process = Process::start_as(&place, &desk, How::hasty()).expect("a new store");
+    process.deliver("d-1", &request("R17"));
+    let known = process.until(R17, "completed/confirmed");
+    assert_eq!(known["external_ref"], "T93", "{contract} {loss:?}");
+    assert_eq!(evidence(&known)[0], "create unknown", "{contract} {loss:?}: never called a failure");
+    assert_eq!(desk.records(), ["T93"], "{contract} {loss:?}");
+    assert_eq!((desk.creates(), desk.finds() > 0), (creates, finds), "{contract} {loss:?}");
+    let keys = keys(&known);
+    assert!(keys.iter().all(|key| *key == keys[0]), "{contract} {loss:?}: {keys:?}");
+    let bodies = desk.bodies();
+    assert!(bodies.iter().all(|body| *body == bodies[0]), "{contract} {loss:?}");
+    process.crash();
 }
 
 #[test]
@@ -107,16 +116,14 @@ fn a_process_that_died_between_intent_and_evidence_recovers_to_in_doubt() {
     {
         let (place, desk) = (Place::new(), HelpDesk::open(contract, &[(1, Outcome::Hang)]));
         // So patient that it still waits when it dies.
-        let usual = How::default();
-        let policy = Policy { send_timeout: Duration::from_millis(1_500), ..usual.policy.clone() };
-        let process = Process::start_as(&place, &desk, How { policy, ..usual }).expect("a new store");
+        let process = Process::start(&place, &desk);
         process.deliver("d-1", &request("R17"));
         wait_for("the desk's commit", || (desk.records() == ["T93"]).then_some(()));
         process.crash();
         let left = place.contents();
         assert_eq!(left.operations[0].state.as_str(), "processing/sent", "{contract}");
         assert_eq!((left.attempts.len(), left.operations[0].sends), (1, 1), "{contract}");
-        let process = Process::start(&place, &desk);
+        let process = Process::start_as(&place, &desk, How::hasty()).expect("the store is there");
         let known = process.until(R17, "completed/confirmed");
         assert_eq!(evidence(&known)[0], "recovery unknown", "{contract}");
         assert_eq!(known["external_ref"], "T93", "{contract}");
@@ -207,8 +214,13 @@ fn a_budget_that_is_spent_ends_with_a_person_and_an_alert() {
 /// The desk commits after the workflow has given up waiting and has looked in vain.
 #[test]
 fn a_late_commit_is_found_and_makes_no_second_record() {
-    let late = Outcome::ApplyLate(Duration::from_millis(700));
-    let (_place, desk, process) = start("desk_strong_lookup", &[(1, late)]);
+    let late = Outcome::ApplyLate(Duration::from_millis(1_500));
+    let (place, desk) = (Place::new(), HelpDesk::open("desk_strong_lookup", &[(1, late)]));
+    let hasty = How::hasty();
+    // Long before this a miss would decide; the record is there much sooner.
+    let assumed_late_commit = Some(Duration::from_secs(20));
+    let assumptions = Assumptions { assumed_late_commit, ..hasty.assumptions.clone() };
+    let process = Process::start_as(&place, &desk, How { assumptions, ..hasty }).expect("a new store");
     process.deliver("d-1", &request("R17"));
     let known = process.until(R17, "completed/confirmed");
     assert_eq!(known["external_ref"], "T93");
