@@ -101,6 +101,9 @@ pub struct Recovery {
     pub converge: Option<Convergence>,
     /// The best look-up, where there is one.
     pub lookup: Option<LookupRule>,
+    /// How long after the last possible send nothing of it can take effect any more, as a person's clock shows it:
+    /// late commit, transit, pause and skew. `None`: nobody knows.
+    pub settled_after: Option<Duration>,
 }
 
 /// For how long the same key and bytes may be sent again.
@@ -166,7 +169,12 @@ pub struct LookupRule {
 /// by themselves.
 pub fn recovery(contract: &Contract, assumptions: &Assumptions) -> Recovery {
     let known = Known { contract, assumptions };
-    Recovery { replay: known.replay(), converge: known.converge(), lookup: known.lookup() }
+    Recovery {
+        replay: known.replay(),
+        converge: known.converge(),
+        lookup: known.lookup(),
+        settled_after: known.late().map(|late| late.saturating_add(known.slack(true))),
+    }
 }
 
 impl Recovery {
@@ -215,9 +223,13 @@ impl Known<'_> {
     /// How long after a send the next may follow where two at once do harm. Of two upper bounds, documented
     /// and attested, both hold, so the smaller counts; with neither there is no such time.
     fn apart(&self) -> Option<Duration> {
+        Some(self.late()?.saturating_add(self.slack(false)))
+    }
+
+    /// The smaller of the bounds within which an abandoned request takes effect, if ever.
+    fn late(&self) -> Option<Duration> {
         let bounds = [self.documented_late_commit(), self.assumptions.assumed_late_commit];
-        let late = bounds.into_iter().flatten().min()?;
-        Some(late.saturating_add(self.slack(false)))
+        bounds.into_iter().flatten().min()
     }
 
     /// Margin at the end of a period that starts with the first request: at least a tenth of it.

@@ -74,7 +74,7 @@ impl Scenario for Bare {
 
     fn workload(&self, _: &Contract, seed: Seed) -> Workload {
         let desk = DeskPlan { service_ms: 20, lag_ms: 0, seed: seed.0 };
-        Workload { requests: vec![], deliveries: vec![], person_after_ms: None, desk }
+        Workload { requests: vec![], deliveries: vec![], person_after_ms: None, made_anew: false, desk }
     }
 
     fn faults(&self, _: &Contract, _: &Workload, seed: Seed) -> DrawnFaults {
@@ -222,9 +222,18 @@ async fn one_request(
     let state = State::Sent;
     let send_not_after = store.now();
     let ground = LicenceGround::First;
-    let _ = store
-        .intend(Intent { key: key.clone(), version: 1, state, wire_key, digest, send_not_after, ground })
-        .await?;
+    let intent = Intent {
+        key: key.clone(),
+        version: 1,
+        state,
+        wire_key,
+        digest,
+        send_not_after,
+        ground,
+        authorisation: None,
+        recreation: None,
+    };
+    let _ = store.intend(intent).await?;
     let evidence = NewEvidence { class: "refused", source: "create".into(), detail: "422 validation".into() };
     let state = State::RefusedByDestination;
     let finding = Finding {

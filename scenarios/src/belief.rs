@@ -1,7 +1,9 @@
 //! What the workflow believes, read from its durable image by the workflow's own reading code.
 
 use rusqlite::{Connection, OpenFlags};
-use sim::belief::{Basis, Belief, BelievedAttempt, BelievedDelivery, BelievedOperation, Standing, Waiting};
+use sim::belief::{
+    Basis, Belief, BelievedAttempt, BelievedDecision, BelievedDelivery, BelievedOperation, Standing, Waiting,
+};
 use sim::disk::{DiskImage, Machine, Process, no_hooks};
 use sim::scenario::BoxError;
 use std::cell::RefCell;
@@ -70,6 +72,7 @@ fn belief(contents: &Contents) -> Belief {
     Belief {
         deliveries: contents.deliveries.iter().map(delivery).collect(),
         operations: contents.operations.iter().map(|op| operation(op, contents)).collect(),
+        tampered: contents.verify().err().map(|wrong| wrong.to_string()),
     }
 }
 
@@ -88,15 +91,36 @@ fn operation(op: &Operation, contents: &Contents) -> BelievedOperation {
         attempts: attempts.map(attempt).collect(),
         waiting: waiting(op, contents),
         basis: basis(op),
+        decisions: decisions(name, contents),
     }
+}
+
+fn decisions(name: &str, contents: &Contents) -> Vec<BelievedDecision> {
+    let acts = contents.evidence.iter().filter(|(about, seen)| about == name && seen.class == "person");
+    let decision = |(_, seen): &(String, workflow::store::Evidence)| BelievedDecision {
+        by: seen.source.clone(),
+        said: seen.detail.clone(),
+        before: seen.before.clone(),
+        after: seen.after.clone(),
+    };
+    acts.map(decision).collect()
 }
 
 fn standing(state: State) -> Standing {
     match state {
-        State::Received | State::Ready | State::Backoff | State::ExceptionUnsent => Standing::Open,
-        State::Sent | State::SentInDoubt | State::InDoubt | State::RefMissing | State::ExceptionInDoubt => {
-            Standing::InDoubt
-        }
+        State::Received
+        | State::Ready
+        | State::Backoff
+        | State::ExceptionUnsent
+        | State::DeclaredAbsent
+        | State::Authorised
+        | State::AuthorisedCreation => Standing::Open,
+        State::Sent
+        | State::SentInDoubt
+        | State::InDoubt
+        | State::RefMissing
+        | State::ExceptionInDoubt
+        | State::AuthorisedResend => Standing::InDoubt,
         State::Confirmed | State::ConfirmedByPerson => Standing::Completed,
         State::Invalid | State::RefusedByDestination | State::Withdrawn | State::AcceptedRisk => {
             Standing::Rejected

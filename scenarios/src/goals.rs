@@ -128,6 +128,31 @@ pub fn confirmed_by_person(run: &Run) -> bool {
     rejected(run, "completed/confirmed_by_human")
 }
 
+/// A create left after a person had permitted another record.
+pub fn made_anew(run: &Run) -> bool {
+    let asked = first(run, |kind| is_decision(kind, "authorise_creation"));
+    let sent = events(run).filter(|event| create_sent(event).is_some()).map(|event| event.step.0).last();
+    asked.zip(sent).is_some_and(|(asked, sent)| asked < sent)
+}
+
+/// A declaration that there is no record was turned down.
+pub fn declared_too_early(run: &Run) -> bool {
+    let declared = |event: &Event| match &event.kind {
+        Kind::Sent { exchange, .. } if is_decision(&event.kind, "declare_absent") => Some(exchange.clone()),
+        _ => None,
+    };
+    let declarations: Vec<_> = events(run).filter_map(declared).collect();
+    events(run).any(|event| match &event.kind {
+        Kind::Received { exchange, status: 409, .. } => declarations.contains(exchange),
+        _ => false,
+    })
+}
+
+fn is_decision(kind: &Kind, action: &str) -> bool {
+    matches!(kind, Kind::Sent { exchange, summary, .. }
+        if exchange.call == Call::Decide && summary.ends_with(action))
+}
+
 fn repeats(run: &Run) -> impl Iterator<Item = &Event> {
     events(run).filter(|event| matches!(&event.kind, Kind::Received { summary, .. } if summary == "same"))
 }

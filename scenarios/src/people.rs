@@ -22,6 +22,19 @@ pub fn decision(operation: &str, choice: &Choice) -> Decision {
             serde_json::json!({"by": by, "reason": "no longer wanted", "accept_risk": true}),
             "rejects it and answers for a record that may exist".to_owned(),
         ),
+        Decide::DeclareAbsent { checked_at_ms } => (
+            "declare_absent",
+            serde_json::json!({
+                "by": by, "reason": "it is not at the desk", "how": "every page of the desk, closed tickets too",
+                "checked_at": checked_at_ms,
+            }),
+            "finds no ticket at the desk and declares it absent".to_owned(),
+        ),
+        Decide::AuthoriseCreation => (
+            "authorise_creation",
+            serde_json::json!({"by": by, "reason": "R17 still needs its ticket"}),
+            "permits another ticket".to_owned(),
+        ),
     };
     let seen = match choice.view {
         View::Now => "",

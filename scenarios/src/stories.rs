@@ -11,6 +11,7 @@ pub mod key_lapsed;
 pub mod key_store_down;
 pub mod late_commit;
 pub mod look_up_fails;
+pub mod made_anew;
 pub mod no_guarantee;
 pub mod one_ticket;
 pub mod other_times;
@@ -44,6 +45,7 @@ pub const ALL: &[&Access] = &[
     &crash_between_steps::SCENARIO,
     &permanent_validation_failure::SCENARIO,
     &no_guarantee::SCENARIO,
+    &made_anew::SCENARIO,
     &key_lapsed::SCENARIO,
     &success_without_id::SCENARIO,
     &retries_exhausted::SCENARIO,

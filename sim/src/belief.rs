@@ -9,6 +9,8 @@ pub struct Belief {
     pub deliveries: Vec<BelievedDelivery>,
     /// Each operation that it knows.
     pub operations: Vec<BelievedOperation>,
+    /// What is wrong with its records by its own check of them, where it has one.
+    pub tampered: Option<String>,
 }
 
 impl Belief {
@@ -116,6 +118,21 @@ pub struct BelievedOperation {
     pub waiting: Waiting,
     /// What its end stands on.
     pub basis: Basis,
+    /// What people decided of it.
+    pub decisions: Vec<BelievedDecision>,
+}
+
+/// One recorded act of a person.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct BelievedDecision {
+    /// Who.
+    pub by: String,
+    /// What they did, and why.
+    pub said: String,
+    /// Where the operation stood, in the workflow's words.
+    pub before: String,
+    /// Where it stands by this.
+    pub after: String,
 }
 
 /// One counted send.

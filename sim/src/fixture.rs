@@ -64,6 +64,7 @@ impl Scenario for Toy {
             requests: requests.clone().map(ask).collect(),
             deliveries: requests.map(delivery).collect(),
             person_after_ms: None,
+            made_anew: false,
             desk: DeskPlan::default(),
         }
     }
@@ -341,9 +342,10 @@ fn belief(script: &Script, keys: &[&str]) -> Belief {
         attempts,
         waiting: Waiting::Nothing,
         basis: Basis::Confirmed,
+        decisions: vec![],
     };
     let delivery = BelievedDelivery { id: "R17/d-1".into(), operation: Some(OPERATION.into()) };
-    Belief { deliveries: vec![delivery], operations: vec![operation] }
+    Belief { deliveries: vec![delivery], operations: vec![operation], tampered: None }
 }
 
 fn judge(run: &Run, scenario: &dyn Scenario) -> Judgement {

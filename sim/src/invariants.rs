@@ -4,6 +4,7 @@
 mod checks;
 mod facts;
 mod lasting;
+mod people;
 mod slack;
 #[cfg(test)]
 mod tests;
@@ -45,6 +46,7 @@ pub const INVARIANTS: &[InvariantId] = &[
     BUDGET_SURVIVES,
     BOUNDED,
     NO_LIMBO,
+    TRACED,
     CONVERGES,
 ];
 
@@ -73,6 +75,11 @@ const BUDGET_SURVIVES: InvariantId =
     id("V11", "budget-survives", "sends are counted before they start, and stay within their budget");
 const MONOTONE: InvariantId =
     id("V13", "monotone", "older knowledge never overwrites newer: an end, a record, a decision stay");
+const TRACED: InvariantId = id(
+    "V17",
+    "traced",
+    "each decision of a person is on record with who, why, before and after, and the records are as written",
+);
 const CONVERGES: InvariantId =
     id("V18", "converges", "after the storm a request ends as expected, or is owned by a person");
 const STORE_DOUBT: InvariantId =
@@ -105,6 +112,16 @@ impl Court<'_> {
         Slack::of(self.run, now).widen(doubt, forgotten)
     }
 
+    /// Records that people had made anew although one had been made: it was gone, or they had overlooked it. A
+    /// permission that was asked for before anything was made excuses nothing.
+    fn made_anew(&self, operation: &str) -> usize {
+        let made = self.facts.made(operation);
+        let creations = self.facts.permits.iter().filter(|permit| {
+            permit.about == operation && permit.what == facts::Permitted::Creation
+        });
+        creations.filter(|permit| made.iter().any(|made| made.step < permit.step)).count()
+    }
+
     /// What was believed of an operation at the end.
     fn finally(&self, operation: &str) -> Option<&BelievedOperation> {
         self.lasting.last()?.operations.get(operation).copied()
@@ -121,7 +138,7 @@ struct Finding {
 type Check = fn(&Court<'_>) -> Finding;
 
 /// The checks, in the order of [`INVARIANTS`].
-const CHECKS: [Check; 16] = [
+const CHECKS: [Check; 17] = [
     checks::no_panic,
     lasting::store_doubt,
     checks::intent_first,
@@ -137,6 +154,7 @@ const CHECKS: [Check; 16] = [
     checks::budget_survives,
     lasting::bounded,
     checks::no_limbo,
+    people::traced,
     checks::converges,
 ];
 

@@ -122,18 +122,24 @@ impl Source {
     }
 }
 
-/// A person's decision: tried until the workflow has taken or refused it.
-pub(crate) async fn decide(field: &Arc<Field>, address: &'static str, about: &str, decision: Decision) {
+/// A person's decision: tried until the workflow has taken or refused it; the status of its answer.
+pub(crate) async fn decide(
+    field: &Arc<Field>,
+    address: &'static str,
+    about: &str,
+    decision: Decision,
+) -> Option<u16> {
     let kind = Kind::Person { about: about.to_owned(), words: decision.words };
     field.event(PEOPLE, kind, None);
     for _ in 0..20 {
         let exchange = field.name_exchange(Call::Decide, about);
         let answer = post(field, PEOPLE, &exchange, address, &decision.path, &decision.body).await;
-        if answer.is_some_and(|answer| answer.status < 500) {
-            return;
+        if let Some(answer) = answer.filter(|answer| answer.status < 500) {
+            return Some(answer.status);
         }
         tokio::time::sleep(LONGEST_PAUSE).await;
     }
+    None
 }
 
 /// One exchange with the workflow; none where no answer was heard.

@@ -167,6 +167,8 @@ pub struct Workload {
     pub deliveries: Vec<Delivery>,
     /// Milliseconds that a person takes to look at an exception; none: nobody looks during the run.
     pub person_after_ms: Option<u64>,
+    /// Whether people who find nothing declare so, and have another record made.
+    pub made_anew: bool,
     /// How the destination behaves beyond its contract.
     pub desk: DeskPlan,
 }

@@ -143,6 +143,13 @@ pub enum Decide {
     },
     /// "It shall not be done", and the person answers for a record that may exist.
     Reject,
+    /// "There is no record."
+    DeclareAbsent {
+        /// When they looked, by their own clock: milliseconds since 1970.
+        checked_at_ms: i64,
+    },
+    /// "Make another one."
+    AuthoriseCreation,
 }
 
 /// What a person decides on.

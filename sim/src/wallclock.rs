@@ -6,6 +6,11 @@ use std::time::Duration;
 /// What the clock shows when the simulation begins: 2026-01-05T09:00:00Z, in milliseconds since 1970.
 const BEGIN_MS: i64 = 1_767_603_600_000;
 
+/// What a clock that is right shows, in milliseconds since 1970.
+pub(crate) fn true_ms(now: Nanos) -> i64 {
+    BEGIN_MS + i64::try_from(now.0 / 1_000_000).unwrap_or(i64::MAX / 2)
+}
+
 /// How far the machine's clock is off.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct WallClockState {

@@ -321,7 +321,9 @@ impl Supervisor<'_> {
             if self.open_deliveries.load(Ordering::Relaxed) > 0 || !self.field.lock().up {
                 continue;
             }
-            if deadline.is_none() && now() < self.field.lock().storm_until {
+            let in_storm = deadline.is_none() && now() < self.field.lock().storm_until;
+            // Who only confirms what is there can wait for it; who declares that there is nothing can be too early.
+            if in_storm && !self.plan.workload.made_anew {
                 continue;
             }
             self.believe_again(if deadline.is_some() { Moment::Calm } else { Moment::Storm });
@@ -330,6 +332,7 @@ impl Supervisor<'_> {
             }
             match self.people_decide(people).await {
                 Ok(true) => step = FIRST_STEP,
+                Ok(false) if in_storm => {}
                 Ok(false) => return None,
                 Err(end) => return Some(end),
             }

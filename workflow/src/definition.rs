@@ -57,6 +57,8 @@ pub struct Definition {
     pub deadline: Duration,
     /// Who hears of it when they do not.
     pub escalate_to: String,
+    /// Whether another record needs two people: one who declares that there is none, and one who permits it.
+    pub second_person: bool,
     /// Time-outs, budgets and limits.
     pub policy: Policy,
 }
@@ -107,6 +109,7 @@ impl Definition {
             owner: String::new(),
             deadline: Duration::ZERO,
             escalate_to: String::new(),
+            second_person: true,
             policy: Policy::default(),
         }
     }
@@ -206,7 +209,7 @@ impl Definition {
         WireKey::new(&OperationKey::from_printed(""), &self.account, 0, self.key_format())
     }
 
-    fn key_format(&self) -> KeyFormat {
+    pub(crate) fn key_format(&self) -> KeyFormat {
         self.contract.dedup_key.as_ref().map_or(KeyFormat::Any, |key| key.format)
     }
 }

@@ -218,6 +218,7 @@ impl Shared {
                 Next::Look => self.look(known).await?,
                 Next::AcceptNegative => self.accept_negative(known).await?,
                 Next::Person(reason) => self.hand_over(known, reason).await?,
+                Next::Lapsed => self.lapse(known).await?,
             };
             if state.is_terminal() || state.is_exception() {
                 return Ok(None);

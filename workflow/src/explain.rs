@@ -7,7 +7,8 @@ use crate::definition::Workflow;
 use crate::known::Known;
 use crate::licence::{Next, Reason, next_step};
 use crate::state::{Public, State};
-use crate::store::{Attempt, Dossier, Evidence, Exception, Operation};
+use crate::people::{Offer, offers};
+use crate::store::{Attempt, Authorisation, Dossier, Evidence, Exception, Operation};
 use destinations::contract::LookupBy;
 use serde::Serialize;
 
@@ -40,6 +41,12 @@ pub struct Explanation {
     pub evidence: Vec<Evidence>,
     /// Open cases for people.
     pub exceptions: Vec<Exception>,
+    /// What a person permits and nobody has used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub authorisation: Option<Authorisation>,
+    /// What a person can do at this moment, and what each act leads to.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub actions: Vec<Offer>,
 }
 
 /// Explains an operation at an instant.
@@ -47,6 +54,7 @@ pub(crate) fn explain(dossier: Dossier, workflow: &Workflow, now: Timestamp) -> 
     let known = Known::from(dossier.clone());
     let definition = workflow.definition();
     let next = next_step(&known.facts(), workflow.recovery(), &definition.policy, now);
+    let actions = offers(&dossier, workflow, now);
     let operation = dossier.operation;
     let (next_action, earliest, licence) = words(&next, &operation, &dossier.exceptions);
     Explanation {
@@ -63,6 +71,8 @@ pub(crate) fn explain(dossier: Dossier, workflow: &Workflow, now: Timestamp) -> 
         attempts: dossier.attempts,
         evidence: dossier.evidence,
         exceptions: dossier.exceptions,
+        authorisation: dossier.authorisation,
+        actions,
     }
 }
 
@@ -78,6 +88,11 @@ fn words(next: &Next, operation: &Operation, cases: &[Exception]) -> (String, Op
         Next::Person(reason) => {
             (format!("hand over to a person ({})", reason.code()), None, none("only a person can go on"))
         }
+        Next::Lapsed => (
+            "give it back to its owner (authorisation_lapsed)".into(),
+            None,
+            none("what was permitted cannot be used any more"),
+        ),
         Next::Nothing if operation.state.is_terminal() => ("nothing".into(), None, none("it has ended")),
         Next::Nothing => match cases.first() {
             Some(case) => (
@@ -106,6 +121,14 @@ fn facts_of(operation: &Operation) -> String {
         }
         State::RefMissing => "The destination reported success without saying which record.",
         State::ExceptionUnsent => "No record exists on its account.",
+        State::DeclaredAbsent => "A person looked, found no record, and declared that none will come.",
+        State::Authorised => "No record exists on its account; a person permits another send.",
+        State::AuthorisedCreation => {
+            "A person declared that there is no record; a person permits another one, under another key."
+        }
+        State::AuthorisedResend => {
+            "The destination may have written the record; a person permits the same send once more."
+        }
         State::Confirmed => "The destination confirmed the record.",
         State::ConfirmedByPerson => "A person pointed to the record, and the destination confirmed it.",
         State::Invalid => "It never met its own rules; nothing was sent.",
@@ -139,6 +162,7 @@ pub(crate) fn facts(operation: &Operation, reason: Reason) -> String {
         }
         Reason::Conflict => "Records contradict each other.",
         Reason::ChangedRequest => CHANGED,
+        Reason::AuthorisationLapsed => "What a person had permitted was not used: decide anew.",
     };
     format!("{} {why}", facts_of(operation))
 }

@@ -6,13 +6,12 @@ use crate::http::Io;
 use crate::licence::Reason;
 use crate::mutant::{Mistake, Mutant};
 use crate::operation::{OperationKey, sha256_hex};
-use crate::people::{Decider, DecisionError, Verdict};
+use crate::people::{ACTIONS, DecisionError, read};
 use crate::store::{Accepted, NewDelivery, NewException, NewOperation, StoreError};
 use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::{Method, Request, Response, StatusCode};
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -92,7 +91,7 @@ impl Engine {
                 taken.await.expect("taking a delivery does not panic and is never aborted")
             }
             (&Method::GET, ["operations", key]) => self.get_operation(&decode(key)?).await,
-            (&Method::POST, ["operations", key, action @ ("confirm_found" | "reject")]) => {
+            (&Method::POST, ["operations", key, action]) if ACTIONS.contains(action) => {
                 let key = decode(key)?;
                 let body = self.read_json(request).await?;
                 self.post_decision(&key, action, &body).await
@@ -101,13 +100,16 @@ impl Engine {
                 Ok(cases) => Ok((StatusCode::OK, json!({ "exceptions": cases }))),
                 Err(error) => Err(self.unavailable(&error)),
             },
-            (
-                _,
-                ["deliveries"]
-                | ["exceptions"]
-                | ["operations", _]
-                | ["operations", _, "confirm_found" | "reject"],
-            ) => Err(refusal(StatusCode::METHOD_NOT_ALLOWED, format!("{method} is not possible on {path}"))),
+            (&Method::GET, ["discrepancies"]) => match self.discrepancies().await {
+                Ok(all) => Ok((StatusCode::OK, json!({ "discrepancies": all }))),
+                Err(error) => Err(self.unavailable(&error)),
+            },
+            (_, ["deliveries"] | ["exceptions"] | ["discrepancies"] | ["operations", _]) => {
+                Err(refusal(StatusCode::METHOD_NOT_ALLOWED, format!("{method} is not possible on {path}")))
+            }
+            (_, ["operations", _, action]) if ACTIONS.contains(action) => {
+                Err(refusal(StatusCode::METHOD_NOT_ALLOWED, format!("{method} is not possible on {path}")))
+            }
             _ => Err(refusal(StatusCode::NOT_FOUND, format!("there is nothing at {path}"))),
         }
     }
@@ -264,32 +266,21 @@ impl Engine {
     }
 
     async fn post_decision(&self, key: &OperationKey, action: &str, body: &[u8]) -> Result<Answer, Answer> {
-        let decision: PostedDecision = serde_json::from_slice(body)
-            .map_err(|e| refusal(StatusCode::BAD_REQUEST, format!("the decision is unreadable: {e}")))?;
-        let verdict = match (action, decision.external_ref) {
-            ("confirm_found", Some(external_ref)) if !external_ref.trim().is_empty() => {
-                Verdict::ConfirmFound { external_ref }
-            }
-            ("confirm_found", _) => {
-                return Err(refusal(
-                    StatusCode::BAD_REQUEST,
-                    "`ref` must name the record that was found".into(),
-                ));
-            }
-            _ => Verdict::Reject { accept_risk: decision.accept_risk },
-        };
-        let decider = Decider { by: decision.by, reason: decision.reason, version: decision.version };
+        let (verdict, decider) =
+            read(action, body, self.now()).map_err(|why| refusal(StatusCode::BAD_REQUEST, why))?;
         match self.decide(key, verdict, decider).await {
             Ok(()) => Ok((StatusCode::OK, json!({"operation": key, "decision": action}))),
             Err(error) => {
                 let status = match &error {
                     DecisionError::NoOperation(_) => StatusCode::NOT_FOUND,
-                    DecisionError::Unsigned(_) => StatusCode::BAD_REQUEST,
+                    DecisionError::Unsigned(_) | DecisionError::Invalid(_) => StatusCode::BAD_REQUEST,
                     DecisionError::NotFound(_) => StatusCode::UNPROCESSABLE_ENTITY,
                     DecisionError::Store(_) => StatusCode::SERVICE_UNAVAILABLE,
                     DecisionError::NothingToDecide { .. }
                     | DecisionError::Stale { .. }
-                    | DecisionError::MayExist => StatusCode::CONFLICT,
+                    | DecisionError::MayExist
+                    | DecisionError::TooEarly(_)
+                    | DecisionError::NotPermitted(_) => StatusCode::CONFLICT,
                 };
                 Err(refusal(status, error.to_string()))
             }
@@ -304,19 +295,6 @@ impl crate::engine::Shared {
         case.facts = crate::explain::CHANGED.into();
         case
     }
-}
-
-/// A decision as it is posted.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct PostedDecision {
-    by: String,
-    reason: String,
-    version: Option<u32>,
-    #[serde(rename = "ref")]
-    external_ref: Option<String>,
-    #[serde(default)]
-    accept_risk: bool,
 }
 
 /// Who delivers what: both must be there before anything can be recorded.

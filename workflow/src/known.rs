@@ -2,7 +2,7 @@
 
 use crate::clock::Timestamp;
 use crate::licence::{Facts, MissAt};
-use crate::store::{Dossier, Evidence, Operation};
+use crate::store::{Authorisation, Dossier, Evidence, Operation};
 
 /// The class of a look-up that found nothing, read every page, and found its control record.
 pub(crate) const MISS: &str = "miss";
@@ -14,9 +14,15 @@ pub(crate) const MISS_UNPROVEN: &str = "miss_unproven";
 pub(crate) struct Known {
     pub(crate) operation: Operation,
     misses: Vec<MissAt>,
+    authorisation: Option<Authorisation>,
 }
 
 impl Known {
+    /// What a person permits and nobody has used.
+    pub(crate) fn authorisation(&self) -> Option<&Authorisation> {
+        self.authorisation.as_ref()
+    }
+
     /// The facts that the next step is chosen by.
     pub(crate) fn facts(&self) -> Facts {
         let op = &self.operation;
@@ -28,13 +34,14 @@ impl Known {
             last_possible_send: op.last_possible_send,
             not_before: op.not_before,
             misses: self.misses.clone(),
+            authorisation: self.authorisation.clone(),
         }
     }
 }
 
 impl From<Operation> for Known {
     fn from(operation: Operation) -> Self {
-        Known { operation, misses: vec![] }
+        Known { operation, misses: vec![], authorisation: None }
     }
 }
 
@@ -42,7 +49,7 @@ impl From<Dossier> for Known {
     fn from(dossier: Dossier) -> Self {
         let last_intent = dossier.attempts.last().map_or(Timestamp(0), |attempt| attempt.intent_at);
         let misses = dossier.evidence.iter().filter_map(|e| miss(e, last_intent)).collect();
-        Known { operation: dossier.operation, misses }
+        Known { operation: dossier.operation, misses, authorisation: dossier.authorisation }
     }
 }
 

@@ -4,6 +4,7 @@
 use crate::clock::Timestamp;
 use crate::policy::Policy;
 use crate::state::State;
+use crate::store::Authorisation;
 use destinations::Recovery;
 use destinations::recovery::{Doubt, Ground, Miss};
 use serde::Serialize;
@@ -29,6 +30,8 @@ pub enum LicenceGround {
     Key,
     /// The identity itself keeps a second record from being made.
     Identity,
+    /// A person permitted this one send.
+    Authorised,
 }
 
 impl Licence {
@@ -44,6 +47,7 @@ impl fmt::Display for LicenceGround {
             LicenceGround::First => "nothing was ever sent",
             LicenceGround::Disproved => "every earlier send is proven to have done nothing",
             LicenceGround::Key => "the destination still remembers the key",
+            LicenceGround::Authorised => "a person permitted this one send",
             LicenceGround::Identity => "the reference itself keeps a second record from being made",
         })
     }
@@ -67,6 +71,8 @@ pub enum Reason {
     Conflict,
     /// The same request arrived with another meaning.
     ChangedRequest,
+    /// What a person had permitted was not used in time, or more became known before it was.
+    AuthorisationLapsed,
 }
 
 impl Reason {
@@ -80,6 +86,7 @@ impl Reason {
             Reason::RefMissing => "ref_missing",
             Reason::Conflict => "conflict",
             Reason::ChangedRequest => "changed_request",
+            Reason::AuthorisationLapsed => "authorisation_lapsed",
         }
     }
 }
@@ -112,6 +119,8 @@ pub struct Facts {
     pub not_before: Timestamp,
     /// Look-ups since the last send that found nothing, oldest first.
     pub misses: Vec<MissAt>,
+    /// What a person permits and nobody has used.
+    pub authorisation: Option<Authorisation>,
 }
 
 /// What to do next.
@@ -127,6 +136,8 @@ pub enum Next {
     AcceptNegative,
     /// A person has to decide.
     Person(Reason),
+    /// What a person permitted cannot be used any more: they have to decide anew.
+    Lapsed,
     /// It has ended, or a person already owns it.
     Nothing,
 }
@@ -139,6 +150,9 @@ pub fn next_step(facts: &Facts, recovery: &Recovery, policy: &Policy, now: Times
         State::Backoff if now < facts.not_before => Next::Wait(facts.not_before),
         State::Backoff => send(LicenceGround::Disproved),
         State::InDoubt => in_doubt(facts, recovery, policy, now),
+        State::Authorised | State::AuthorisedCreation | State::AuthorisedResend => {
+            authorised(facts, recovery, now)
+        }
         State::RefMissing => look_or(facts, recovery, policy, now, Reason::RefMissing),
         // A send under way is in its worker's hands; after a crash it is `InDoubt`.
         State::Sent | State::SentInDoubt => Next::Nothing,
@@ -148,6 +162,16 @@ pub fn next_step(facts: &Facts, recovery: &Recovery, policy: &Policy, now: Times
 
 fn send(ground: LicenceGround) -> Next {
     Next::Send(Licence { ground })
+}
+
+/// A person's word permits one send, for a while; a resend needs the contract's leave besides, at this instant.
+fn authorised(facts: &Facts, recovery: &Recovery, now: Timestamp) -> Next {
+    let stands = facts.authorisation.as_ref().is_some_and(|given| now < given.expires);
+    let in_doubt = facts.state == State::AuthorisedResend;
+    if stands && (!in_doubt || recovery.may_resend(&doubt(facts, now)).is_some()) {
+        return send(LicenceGround::Authorised);
+    }
+    Next::Lapsed
 }
 
 /// What the licence sees of an operation, in ages.
@@ -309,6 +333,7 @@ mod tests {
             last_possible_send: Some(at(10)),
             not_before: START,
             misses: vec![],
+            authorisation: None,
         }
     }
 

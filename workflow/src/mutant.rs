@@ -5,7 +5,7 @@
 
 mod seams;
 
-pub(crate) use seams::{rekeyed, rendered_anew};
+pub(crate) use seams::rendered_anew;
 
 #[cfg(all(feature = "mutants", not(madsim)))]
 compile_error!("the feature `mutants` is for the simulated build alone");
@@ -119,6 +119,14 @@ pub enum Mistake {
     ConfirmUnchecked,
     /// A record that cannot be read is taken for one that is not there.
     UnfetchedIsProof,
+    /// A person's decision leaves no row in the chain.
+    DecisionUntraced,
+    /// A record is declared absent while one can still come.
+    AbsenceTooEarly,
+    /// A person's permission is not used up by the send that it permits.
+    AuthorisationReusable,
+    /// What a person permitted is not taken up after a crash.
+    AuthorisationForgotten,
 }
 
 /// Name, mistake, the invariant that must catch it, and the mistake in words.
@@ -360,6 +368,25 @@ pub const MISTAKES: &[(&str, Mistake, &str, &str)] = &[
         Mistake::UnfetchedIsProof,
         "V3",
         "a record that cannot be read is taken for one that is not there",
+    ),
+    ("decision-untraced", Mistake::DecisionUntraced, "V17", "a person's decision leaves no row in the chain"),
+    (
+        "absence-too-early",
+        Mistake::AbsenceTooEarly,
+        "V1",
+        "a record is declared absent while one can still come",
+    ),
+    (
+        "authorisation-reusable",
+        Mistake::AuthorisationReusable,
+        "V7",
+        "a person's permission is not used up by the send that it permits",
+    ),
+    (
+        "authorisation-forgotten",
+        Mistake::AuthorisationForgotten,
+        "V18",
+        "what a person permitted is not taken up after a crash",
     ),
 ];
 

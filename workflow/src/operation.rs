@@ -138,6 +138,12 @@ pub struct FrozenRequest {
 }
 
 impl FrozenRequest {
+    /// The same request with another key in the place of this one.
+    pub(crate) fn with_key(&self, old: &WireKey, new: &WireKey) -> FrozenRequest {
+        let swapped = self.to_stored().replace(old.as_str(), new.as_str());
+        FrozenRequest::from_stored(&swapped).expect("a key is plain text, and so is the other one")
+    }
+
     /// SHA-256 of the body, as hexadecimal text.
     pub fn digest(&self) -> String {
         sha256_hex(self.body.as_bytes())

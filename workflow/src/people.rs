@@ -1,18 +1,25 @@
 //! What people do with a case: each decision is checked, recorded with its author and reason, and compared
 //! and swapped.
 
+mod judge;
+mod offers;
+mod posted;
+
+use crate::clock::Timestamp;
 use crate::engine::{Engine, Shared};
-use crate::evidence::{Ownership, ownership};
 use crate::explain::{Explanation, explain};
-use crate::mutant::Mistake;
 use crate::operation::OperationKey;
-use crate::state::{Event, next};
-use crate::store::{Decision, Dossier, Exception, StoreError, Written};
+use crate::store::{Decision, Discrepancy, Exception, Head, StoreError, Tampered, Written};
+
+pub use offers::Offer;
+pub(crate) use offers::offers;
+pub use posted::ACTIONS;
+pub(crate) use posted::read;
 
 /// Cases that one listing shows.
 const LISTED: u32 = 1_000;
 
-/// A person's decision on a case.
+/// What a person does with a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// "This record is it." The engine fetches and checks it before it believes.
@@ -25,6 +32,39 @@ pub enum Verdict {
     Reject {
         /// Whether the person answers for a record that may exist.
         accept_risk: bool,
+    },
+    /// "I have looked everywhere: there is no record." Counts only when nothing sent so far can take effect any
+    /// more at the time of looking.
+    DeclareAbsent {
+        /// Where and how they looked.
+        how: String,
+        /// When they looked.
+        checked_at: Timestamp,
+        /// Whether the person answers for a record that comes later, where nobody knows when it is too late for
+        /// one.
+        accept_risk: bool,
+    },
+    /// "Send the same once more." Only where the contract permits that at this moment, or nothing was ever
+    /// applied.
+    AuthoriseResend,
+    /// "Make another one", under another key, after a fresh declaration that there is none.
+    AuthoriseCreation,
+    /// "They see to it."
+    Assign {
+        /// The new owner.
+        owner: String,
+    },
+    /// "Not before then."
+    Snooze {
+        /// No later than the case's deadline.
+        until: Timestamp,
+    },
+    /// "This is known besides." Whoever decides on an older view is told.
+    AddEvidence {
+        /// What sort of thing it is: `call`, `mail`, `screenshot` …
+        kind: String,
+        /// What it shows.
+        note: String,
     },
 }
 
@@ -74,6 +114,15 @@ pub enum DecisionError {
         "the record may exist: find it and confirm it, or reject with `accept_risk` and answer for a record nobody knows of"
     )]
     MayExist,
+    /// What was sent can still take effect: nobody can have seen that it does not.
+    #[error("a record can still come until {0}: look again after that, and declare it then")]
+    TooEarly(Timestamp),
+    /// The contract, or the rules of this workflow, do not permit it.
+    #[error("{0}")]
+    NotPermitted(String),
+    /// Something that was given makes no sense.
+    #[error("{0}")]
+    Invalid(String),
     /// The store.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -95,6 +144,22 @@ impl Engine {
     /// When the store cannot be read.
     pub async fn exceptions(&self) -> Result<Vec<Exception>, StoreError> {
         self.shared.asked(async { self.shared.people()?.exceptions(LISTED).await }).await
+    }
+
+    /// Whatever contradicts what is recorded, the latest first.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn discrepancies(&self) -> Result<Vec<Discrepancy>, StoreError> {
+        self.shared.asked(async { self.shared.people()?.discrepancies().await }).await
+    }
+
+    /// Walks the hash chain of the records and compares it with where each operation stands.
+    ///
+    /// # Errors
+    /// When the store cannot be read; what is wrong with its records is the inner error.
+    pub async fn verify(&self) -> Result<Result<Head, Tampered>, StoreError> {
+        self.shared.asked(async { self.shared.people()?.verify().await }).await
     }
 
     /// Takes a person's decision.
@@ -132,13 +197,31 @@ impl Engine {
         if let Some(seen) = decider.version.filter(|seen| *seen != version) {
             return Err(DecisionError::Stale { seen, version, state: state.as_str() });
         }
-        let on_change = !state.is_exception();
-        let (state, action, external_ref) = self.shared.judge(&dossier, verdict).await?;
+        let judged = self.shared.judge(&dossier, &verdict, &decider.by).await?;
+        let permits = judged.permits.map(|kind| {
+            let span = self.shared.workflow.definition.policy.authorisation_for;
+            (kind, self.now().after(span))
+        });
         let Decider { by, reason, .. } = decider;
-        let decision =
-            Decision { key: key.clone(), version, state, action, by, reason, external_ref, on_change };
+        let reason = judged.said.map_or(reason.clone(), |said| format!("{reason}; {said}"));
+        let decision = Decision {
+            key: key.clone(),
+            version,
+            state: judged.state,
+            action: verdict.word(),
+            by,
+            reason,
+            external_ref: judged.external_ref,
+            case: judged.case,
+            permits,
+        };
         match store.decide(decision).await? {
-            Written::Done => Ok(()),
+            Written::Done => {
+                if permits.is_some() {
+                    self.shared.agenda.put(Timestamp(0), key.clone(), None);
+                }
+                Ok(())
+            }
             Written::RefTaken => {
                 Err(DecisionError::NotFound("the record belongs to another operation".into()))
             }
@@ -151,8 +234,6 @@ impl Engine {
     }
 }
 
-type Judged = (crate::state::State, &'static str, Option<String>);
-
 impl Shared {
     /// Passes an answer of the second connection on; what stops the store stops the engine.
     async fn asked<T>(&self, answer: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
@@ -161,65 +242,5 @@ impl Shared {
             self.stop(error);
         }
         answer
-    }
-
-    async fn judge(&self, dossier: &Dossier, verdict: Verdict) -> Result<Judged, DecisionError> {
-        let operation = &dossier.operation;
-        let nothing = || DecisionError::NothingToDecide {
-            operation: operation.key.to_string(),
-            state: operation.state.as_str(),
-        };
-        if !operation.state.is_exception() {
-            // A changed request is a case beside the operation: rejecting it leaves the operation as it is.
-            return match verdict {
-                Verdict::Reject { .. } if !dossier.exceptions.is_empty() => {
-                    Ok((operation.state, "reject", None))
-                }
-                _ => Err(nothing()),
-            };
-        }
-        match verdict {
-            Verdict::ConfirmFound { external_ref } => {
-                let checked = self.check_record(dossier, &external_ref).await;
-                if self.mutant().is(Mistake::UnfetchedIsProof) && checked.is_err() {
-                    return Ok((crate::state::State::Withdrawn, "reject", None));
-                }
-                if !self.mutant().is(Mistake::ConfirmUnchecked) {
-                    checked?;
-                }
-                let state = next(operation.state, Event::PersonConfirmed).map_err(|_| nothing())?;
-                Ok((state, "confirm_found", Some(external_ref)))
-            }
-            Verdict::Reject { accept_risk } => match next(operation.state, Event::PersonRejected) {
-                Ok(state) => Ok((state, "reject", None)),
-                Err(_) if accept_risk => {
-                    let state = next(operation.state, Event::PersonAcceptedRisk).map_err(|_| nothing())?;
-                    Ok((state, "reject", None))
-                }
-                Err(_) => Err(DecisionError::MayExist),
-            },
-        }
-    }
-
-    /// Fetches the record that a person points to: it must exist, and be ours or unclaimed with our content.
-    async fn check_record(&self, dossier: &Dossier, id: &str) -> Result<(), DecisionError> {
-        let patience = self.workflow.definition.policy.send_timeout;
-        let not_found = |why: String| DecisionError::NotFound(why);
-        let record = self
-            .connector
-            .fetch(id, patience)
-            .await
-            .map_err(|why| not_found(format!("{id} could not be read, so nothing was decided: {why}")))?
-            .ok_or_else(|| not_found(format!("the destination has no record {id}")))?;
-        let sent = serde_json::from_str(&dossier.operation.frozen.body).unwrap_or_default();
-        match ownership(&record, &sent) {
-            Ownership::Ours | Ownership::UnclaimedSame => Ok(()),
-            Ownership::Unclaimed => {
-                Err(not_found(format!("{id} does not show what this operation asked for")))
-            }
-            Ownership::NotOurs(why) => {
-                Err(not_found(format!("{id} is not the record of this operation: {why}")))
-            }
-        }
     }
 }

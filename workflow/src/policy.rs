@@ -15,6 +15,10 @@ pub struct Policy {
     pub first_pause: Duration,
     /// The longest pause between two sends or look-ups. 5 min.
     pub longest_pause: Duration,
+    /// How old a declaration that there is no record may be when another record is permitted. 1 h.
+    pub absence_max_age: Duration,
+    /// How long a person's permission to send lasts. 15 min.
+    pub authorisation_for: Duration,
     /// Operations handled at one time. 4.
     pub workers: usize,
     /// Bytes of a request's body at the intake. 64 KiB.
@@ -39,6 +43,8 @@ impl Default for Policy {
             max_checks: 8,
             first_pause: Duration::from_secs(2),
             longest_pause: Duration::from_secs(300),
+            absence_max_age: Duration::from_secs(3600),
+            authorisation_for: Duration::from_secs(15 * 60),
             workers: 4,
             body_limit: 64 * 1024,
             body_timeout: Duration::from_secs(30),

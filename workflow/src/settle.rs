@@ -5,10 +5,12 @@ use crate::engine::Shared;
 use crate::evidence::{LookupReport, Observed, Ownership, Proof, Record, ownership, prove};
 use crate::known::{Known, MISS, MISS_UNPROVEN};
 use crate::licence::{Licence, Reason};
-use crate::mutant::{Mistake, rekeyed, rendered_anew};
+use crate::mutant::{Mistake, rendered_anew};
 use crate::operation::{FrozenRequest, WireKey};
 use crate::state::{Event, State};
-use crate::store::{Finding, Intent, NewEvidence, NewException, Operation, StoreError, Written};
+use crate::store::{
+    Authorised, Finding, Intent, NewEvidence, NewException, Operation, Recreation, StoreError, Written,
+};
 use destinations::contract::LookupBy;
 use serde_json::Value;
 
@@ -38,7 +40,14 @@ impl Shared {
     /// T2, the send, and T3.
     pub(crate) async fn send(&self, known: Known, licence: Licence) -> Result<State, StoreError> {
         let operation = &known.operation;
-        let (frozen, wire_key) = self.request_of(operation);
+        let authorisation = known.authorisation().filter(|_| operation.state.is_authorised());
+        let recreation = authorisation
+            .filter(|given| given.kind == Authorised::Creation)
+            .map(|_| self.next_generation(operation));
+        let (frozen, wire_key) = match &recreation {
+            Some((next, wire_key)) => (next.frozen.clone(), wire_key.clone()),
+            None => self.request_of(operation),
+        };
         let timeout = self.workflow.definition.policy.send_timeout;
         let state = self
             .mutant()
@@ -52,8 +61,10 @@ impl Shared {
             digest: frozen.digest(),
             send_not_after: self.store.now().after(timeout),
             ground: licence.ground(),
+            authorisation: authorisation.map(|given| given.id),
+            recreation: recreation.map(|(next, _)| next),
         };
-        let deadline = intent.send_not_after;
+        let (deadline, sent_key) = (intent.send_not_after, intent.wire_key.clone());
         let observed = if self.mutant().is(Mistake::SendBeforeIntent) {
             let observed = self.exchange(&frozen, deadline).await;
             if self.store.intend(intent).await? != Written::Done {
@@ -67,10 +78,20 @@ impl Shared {
             self.exchange(&frozen, deadline).await
         };
         let mut sent = known.operation.clone();
+        (sent.frozen, sent.wire_key) = (frozen.clone(), sent_key);
         (sent.state, sent.version, sent.sends) = (state, sent.version + 1, sent.sends + 1);
         let learnt = self.learn(&sent, &frozen, observed).await;
         let evidence = NewEvidence { class: learnt.class, source: "create".into(), detail: learnt.detail };
         self.record(Known::from(sent), learnt.event, evidence, learnt.external_ref).await
+    }
+
+    /// The same request under the next key: only a person's word leads here.
+    fn next_generation(&self, operation: &Operation) -> (Recreation, WireKey) {
+        let def = &self.workflow.definition;
+        let generation = operation.generation + 1;
+        let wire_key = WireKey::new(&operation.key, &def.account, generation, def.key_format());
+        let frozen = operation.frozen.with_key(&operation.wire_key, &wire_key);
+        (Recreation { generation, frozen }, wire_key)
     }
 
     /// The frozen request and the key that it carries.
@@ -87,7 +108,7 @@ impl Shared {
         }
         let account = &self.workflow.definition.account;
         let fresh = WireKey::new(&operation.key, account, sends, destinations::contract::KeyFormat::Any);
-        (rekeyed(&frozen, &key, &fresh), fresh)
+        (frozen.with_key(&key, &fresh), fresh)
     }
 
     /// Sends, unless so much time has passed since the intent that a send could not end in time.
@@ -260,6 +281,18 @@ impl Shared {
         self.write(known, Event::OpenException, evidence, None, reason).await
     }
 
+    /// Gives an operation back to its owner, who had permitted a send that did not happen.
+    pub(crate) async fn lapse(&self, known: Known) -> Result<State, StoreError> {
+        let why = match known.authorisation() {
+            Some(given) if self.store.now() >= given.expires => "it was not used in time",
+            Some(_) => "the contract does not permit it any more",
+            None => "more became known before it was used",
+        };
+        let evidence =
+            NewEvidence { class: "authorisation_lapsed", source: "engine".into(), detail: why.into() };
+        self.write(known, Event::AuthorisationLapsed, evidence, None, Some(Reason::AuthorisationLapsed)).await
+    }
+
     /// T3: records what was learnt and the state that it leads to.
     pub(crate) async fn record(
         &self,
@@ -285,10 +318,8 @@ impl Shared {
         let mut stale = 0;
         while stale < TRIES {
             let Ok(state) = self.mutant().next(known.operation.state, event) else {
-                // Somebody has ended it meanwhile; what was learnt is logged, and nothing is rewritten.
-                let (operation, class) = (&known.operation.key, evidence.class);
-                tracing::warn!(%operation, class, detail = %evidence.detail, "late evidence");
-                return Ok(known.operation.state);
+                // Somebody has moved it on meanwhile; what was learnt is kept, and nothing is rewritten.
+                return self.write_late(known.operation, evidence, external_ref).await;
             };
             let finding = self.finding(&known.operation, state, &evidence, external_ref.clone(), reason);
             let key = known.operation.key.clone();
@@ -323,6 +354,27 @@ impl Shared {
             }
         }
         Err(StoreError::Unknown("other writers kept evidence from being written".into()))
+    }
+
+    /// Writes late evidence until it is durable.
+    async fn write_late(
+        &self,
+        operation: Operation,
+        evidence: NewEvidence,
+        external_ref: Option<String>,
+    ) -> Result<State, StoreError> {
+        let owner = &self.workflow.definition.owner;
+        loop {
+            let (key, evidence, found) = (operation.key.clone(), evidence.clone(), external_ref.clone());
+            match self.store.find_late(key, evidence, found, owner.clone()).await {
+                Ok(()) => return Ok(operation.state),
+                Err(StoreError::Transient(why)) => {
+                    tracing::warn!(%why, "late evidence is kept in memory until the store takes it");
+                    tokio::time::sleep(self.workflow.definition.policy.first_pause).await;
+                }
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     fn finding(

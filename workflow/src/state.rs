@@ -43,6 +43,14 @@ pub enum State {
     ExceptionUnsent,
     /// A person has to decide; it may have been applied.
     ExceptionInDoubt,
+    /// A person looked, found no record, and says that none will come; a person has to decide what follows.
+    DeclaredAbsent,
+    /// A person permits one send more; every send so far is proven to have had no effect.
+    Authorised,
+    /// A person permits another record under another key: it was declared that there is none.
+    AuthorisedCreation,
+    /// A person permits the same send once more; an earlier send is in doubt.
+    AuthorisedResend,
     /// The destination confirmed the record.
     Confirmed,
     /// A person pointed to the record, and the destination confirmed it.
@@ -88,6 +96,12 @@ pub enum Event {
     PersonRejected,
     /// A person closes it without a proof.
     PersonAcceptedRisk,
+    /// A person says that there is no record and that none will come.
+    PersonDeclaredAbsent,
+    /// A person permits one send more.
+    PersonAuthorised,
+    /// What a person permitted was not used in time, or is void.
+    AuthorisationLapsed,
 }
 
 /// An event that cannot happen in this state. Only a bug can cause one.
@@ -112,10 +126,16 @@ pub fn next(state: State, event: Event) -> Result<State, IllegalTransition> {
         (S::Received, E::Invalid) => S::Invalid,
 
         (S::Ready | S::Backoff, E::Intent) => S::Sent,
-        (S::InDoubt, E::Intent) => S::SentInDoubt,
+        (S::InDoubt | S::AuthorisedResend, E::Intent) => S::SentInDoubt,
+        (S::Authorised | S::AuthorisedCreation, E::Intent) => S::Sent,
         (S::Ready | S::Backoff, E::OpenException) => S::ExceptionUnsent,
 
         (S::Sent | S::SentInDoubt | S::InDoubt | S::RefMissing, E::Confirmed) => S::Confirmed,
+        // Late, and welcome all the same: nobody has said anything that contradicts it for good.
+        (
+            S::ExceptionInDoubt | S::DeclaredAbsent | S::AuthorisedCreation | S::AuthorisedResend,
+            E::Confirmed,
+        ) => S::Confirmed,
         (S::Sent | S::SentInDoubt, E::ConfirmedWithoutRef) => S::RefMissing,
         (S::Sent, E::Refused) => S::RefusedByDestination,
         (S::Sent, E::NotApplied) => S::Backoff,
@@ -128,8 +148,23 @@ pub fn next(state: State, event: Event) -> Result<State, IllegalTransition> {
         (S::Sent | S::SentInDoubt | S::InDoubt | S::RefMissing, E::Conflict) => S::ExceptionInDoubt,
         (S::InDoubt | S::RefMissing, E::OpenException) => S::ExceptionInDoubt,
 
-        (S::ExceptionUnsent | S::ExceptionInDoubt, E::PersonConfirmed) => S::ConfirmedByPerson,
-        (S::ExceptionUnsent, E::PersonRejected) => S::Withdrawn,
+        (
+            S::ExceptionUnsent
+            | S::ExceptionInDoubt
+            | S::DeclaredAbsent
+            | S::Authorised
+            | S::AuthorisedCreation
+            | S::AuthorisedResend,
+            E::PersonConfirmed,
+        ) => S::ConfirmedByPerson,
+        (S::ExceptionUnsent | S::DeclaredAbsent, E::PersonRejected) => S::Withdrawn,
+        (S::ExceptionInDoubt | S::DeclaredAbsent, E::PersonDeclaredAbsent) => S::DeclaredAbsent,
+        (S::ExceptionUnsent, E::PersonAuthorised) => S::Authorised,
+        (S::DeclaredAbsent, E::PersonAuthorised) => S::AuthorisedCreation,
+        (S::ExceptionInDoubt, E::PersonAuthorised) => S::AuthorisedResend,
+        (S::Authorised, E::AuthorisationLapsed) => S::ExceptionUnsent,
+        (S::AuthorisedCreation, E::AuthorisationLapsed) => S::DeclaredAbsent,
+        (S::AuthorisedResend, E::AuthorisationLapsed) => S::ExceptionInDoubt,
         (S::ExceptionInDoubt, E::PersonAcceptedRisk) => S::AcceptedRisk,
         _ => return Err(IllegalTransition { state, event }),
     })
@@ -137,7 +172,7 @@ pub fn next(state: State, event: Event) -> Result<State, IllegalTransition> {
 
 impl State {
     /// Every state.
-    pub const ALL: [State; 15] = [
+    pub const ALL: [State; 19] = [
         State::Received,
         State::Ready,
         State::Backoff,
@@ -147,6 +182,10 @@ impl State {
         State::RefMissing,
         State::ExceptionUnsent,
         State::ExceptionInDoubt,
+        State::DeclaredAbsent,
+        State::Authorised,
+        State::AuthorisedCreation,
+        State::AuthorisedResend,
         State::Confirmed,
         State::ConfirmedByPerson,
         State::Invalid,
@@ -159,11 +198,14 @@ impl State {
     pub fn public(self) -> Public {
         match self {
             State::Received => Public::Received,
-            State::Ready | State::Backoff => Public::Validated,
+            State::Ready | State::Backoff | State::Authorised | State::AuthorisedCreation => Public::Validated,
             State::Sent | State::SentInDoubt => Public::Processing,
-            State::InDoubt | State::RefMissing | State::ExceptionUnsent | State::ExceptionInDoubt => {
-                Public::RequiringVerification
-            }
+            State::InDoubt
+            | State::RefMissing
+            | State::ExceptionUnsent
+            | State::ExceptionInDoubt
+            | State::DeclaredAbsent
+            | State::AuthorisedResend => Public::RequiringVerification,
             State::Confirmed | State::ConfirmedByPerson => Public::Completed,
             State::Invalid | State::RefusedByDestination | State::Withdrawn | State::AcceptedRisk => {
                 Public::Rejected
@@ -178,14 +220,24 @@ impl State {
 
     /// Whether a person has to decide.
     pub fn is_exception(self) -> bool {
-        matches!(self, State::ExceptionUnsent | State::ExceptionInDoubt)
+        matches!(self, State::ExceptionUnsent | State::ExceptionInDoubt | State::DeclaredAbsent)
+    }
+
+    /// Whether a person permits a send that has not begun.
+    pub fn is_authorised(self) -> bool {
+        matches!(self, State::Authorised | State::AuthorisedCreation | State::AuthorisedResend)
     }
 
     /// Whether an effect may exist that nobody has confirmed.
     pub fn is_in_doubt(self) -> bool {
         matches!(
             self,
-            State::Sent | State::SentInDoubt | State::InDoubt | State::RefMissing | State::ExceptionInDoubt
+            State::Sent
+                | State::SentInDoubt
+                | State::InDoubt
+                | State::RefMissing
+                | State::ExceptionInDoubt
+                | State::AuthorisedResend
         )
     }
 
@@ -211,6 +263,10 @@ impl State {
             State::RefMissing => "requiring_verification/ref_missing",
             State::ExceptionUnsent => "requiring_verification/exception_unsent",
             State::ExceptionInDoubt => "requiring_verification/exception",
+            State::DeclaredAbsent => "requiring_verification/declared_absent",
+            State::Authorised => "validated/authorised",
+            State::AuthorisedCreation => "validated/authorised_creation",
+            State::AuthorisedResend => "requiring_verification/authorised_resend",
             State::Confirmed => "completed/confirmed",
             State::ConfirmedByPerson => "completed/confirmed_by_human",
             State::Invalid => "rejected/validation",
@@ -236,7 +292,7 @@ impl fmt::Display for State {
 mod tests {
     use super::*;
 
-    const EVENTS: [Event; 14] = [
+    const EVENTS: [Event; 17] = [
         Event::Valid,
         Event::Invalid,
         Event::Intent,
@@ -251,6 +307,9 @@ mod tests {
         Event::PersonConfirmed,
         Event::PersonRejected,
         Event::PersonAcceptedRisk,
+        Event::PersonDeclaredAbsent,
+        Event::PersonAuthorised,
+        Event::AuthorisationLapsed,
     ];
 
     fn reachable(from: State) -> Vec<State> {
@@ -279,8 +338,13 @@ mod tests {
 
     #[test]
     fn doubt_is_left_by_evidence_or_a_person_only() {
-        let may_leave =
-            [Event::Confirmed, Event::TrustedNegative, Event::PersonConfirmed, Event::PersonAcceptedRisk];
+        let may_leave = [
+            Event::Confirmed,
+            Event::TrustedNegative,
+            Event::PersonConfirmed,
+            Event::PersonAcceptedRisk,
+            Event::PersonDeclaredAbsent,
+        ];
         for state in State::ALL.into_iter().filter(|s| s.is_in_doubt() && *s != State::Sent) {
             for event in EVENTS {
                 let Ok(then) = next(state, event) else { continue };

@@ -1,23 +1,29 @@
 //! The durable records, behind verbs of one transaction each; nothing is acknowledged before its commit is on
 //! the disk.
 
+mod chain;
 mod committer;
 mod connections;
 mod mutated;
 mod open;
+mod people;
+mod records;
 mod rows;
 mod verbs;
 
 use crate::clock::{Clock, Timestamp};
-use crate::licence::{LicenceGround, Reason};
 use crate::mutant::Mutant;
-use crate::operation::{Fingerprint, FrozenRequest, OperationKey, WireKey};
-use crate::state::State;
+use crate::operation::OperationKey;
 use committer::Committer;
 use std::sync::Arc;
 
+pub use chain::{Head, Link, Tampered};
 pub use connections::{Connections, open_file};
 pub use open::{SCHEMA_VERSION, create_file};
+pub use records::{
+    Accepted, Attempt, Authorisation, Authorised, CaseChange, Decision, Discrepancy, Dossier, Evidence, Exception, Finding,
+    Intent, NewDelivery, NewEvidence, NewException, NewOperation, Operation, Recreation, Written,
+};
 pub use rows::{Contents, StoredDelivery, read_all};
 
 /// A failed store call. Each says whether its effect may have happened.
@@ -37,278 +43,6 @@ pub enum StoreError {
     /// The store cannot be used at all.
     #[error("{0}")]
     Unusable(String),
-}
-
-/// A delivery that is to be recorded.
-#[derive(Clone, Debug)]
-pub struct NewDelivery {
-    /// Who delivers.
-    pub source: String,
-    /// The source's id of this delivery.
-    pub delivery_id: String,
-    /// SHA-256 of the body.
-    pub digest: String,
-}
-
-/// The operation that a delivery asks for.
-#[derive(Clone, Debug)]
-pub struct NewOperation {
-    /// Its key.
-    pub key: OperationKey,
-    /// Its key on the wire.
-    pub wire_key: WireKey,
-    /// What it means.
-    pub fingerprint: Fingerprint,
-    /// What will be sent, verbatim.
-    pub frozen: FrozenRequest,
-    /// `Ready`, or `Invalid` for one that never met its rules.
-    pub state: State,
-}
-
-impl NewOperation {
-    /// The operation as it is before anything was sent.
-    pub(crate) fn as_unsent(&self) -> Operation {
-        Operation {
-            key: self.key.clone(),
-            state: self.state,
-            wire_key: self.wire_key.clone(),
-            fingerprint: self.fingerprint.clone(),
-            frozen: self.frozen.clone(),
-            generation: 0,
-            version: 1,
-            sends: 0,
-            checks: 0,
-            first_intent: None,
-            last_possible_send: None,
-            not_before: Timestamp(0),
-            external_ref: None,
-            open: !self.state.is_terminal(),
-        }
-    }
-}
-
-/// What became of a delivery. Each of these is durable.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Accepted {
-    /// The operation begins with it.
-    New(Box<Operation>),
-    /// The operation was there already.
-    Same {
-        /// Where it stands.
-        state: State,
-    },
-    /// The operation was there with another meaning: an exception is open, nothing else changed.
-    Changed,
-}
-
-/// One operation as stored.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Operation {
-    /// Its key.
-    pub key: OperationKey,
-    /// Where it stands.
-    pub state: State,
-    /// Its key on the wire.
-    pub wire_key: WireKey,
-    /// What it means.
-    pub fingerprint: Fingerprint,
-    /// What is sent, verbatim.
-    pub frozen: FrozenRequest,
-    /// Raised by a person's authorisation only.
-    pub generation: u32,
-    /// Raised by each change; a writer that names another one changes nothing.
-    pub version: u32,
-    /// Sends counted, each before its first byte.
-    pub sends: u32,
-    /// Look-ups in the present doubt.
-    pub checks: u32,
-    /// When the first intent became durable.
-    pub first_intent: Option<Timestamp>,
-    /// The last instant at which a byte of the last send could leave.
-    pub last_possible_send: Option<Timestamp>,
-    /// Not to be touched before this.
-    pub not_before: Timestamp,
-    /// The destination's record.
-    pub external_ref: Option<String>,
-    /// Whether the engine takes it up after a start.
-    pub open: bool,
-}
-
-/// An intent to send: durable before the first byte.
-#[derive(Clone, Debug)]
-pub struct Intent {
-    /// The operation.
-    pub key: OperationKey,
-    /// The version that it must still have.
-    pub version: u32,
-    /// The state that the intent leads to.
-    pub state: State,
-    /// The key on the wire.
-    pub wire_key: WireKey,
-    /// The digest of what is sent.
-    pub digest: String,
-    /// No byte leaves after this.
-    pub send_not_after: Timestamp,
-    /// Why the send is allowed.
-    pub ground: LicenceGround,
-}
-
-/// Something that became known about an operation, and the state that it leads to.
-#[derive(Clone, Debug)]
-pub struct Finding {
-    /// The operation.
-    pub key: OperationKey,
-    /// The version that it must still have.
-    pub version: u32,
-    /// The state that this leads to.
-    pub state: State,
-    /// The evidence.
-    pub evidence: NewEvidence,
-    /// Not to be touched before this.
-    pub not_before: Timestamp,
-    /// The confirmed record.
-    pub external_ref: Option<String>,
-    /// Whether it counts as a look-up of the present doubt.
-    pub counts_check: bool,
-    /// The exception that it opens.
-    pub exception: Option<NewException>,
-}
-
-/// An immutable observation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NewEvidence {
-    /// `confirmed`, `refused`, `not_applied`, `unknown`, `miss`, `negative`, `conflict`, `person` …
-    pub class: &'static str,
-    /// Where it comes from: `create`, `look-up`, `recovery`, a person's name.
-    pub source: String,
-    /// What was seen, in one line.
-    pub detail: String,
-}
-
-/// A case for a person.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NewException {
-    /// Why.
-    pub reason: Reason,
-    /// Who has to decide.
-    pub owner: String,
-    /// Until when.
-    pub deadline: Timestamp,
-    /// Who hears of it when the deadline passes.
-    pub escalate_to: String,
-    /// What is known, in sentences.
-    pub facts: String,
-    /// The look-up to do by hand.
-    pub lookup: String,
-    /// When the key lapses, where there is one.
-    pub key_lapses: Option<Timestamp>,
-}
-
-/// A case for a person, as stored.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Exception {
-    /// Its number.
-    pub id: i64,
-    /// The operation.
-    pub operation: String,
-    /// The reason's code.
-    pub reason: String,
-    /// Who has to decide.
-    pub owner: String,
-    /// Until when.
-    pub deadline: Timestamp,
-    /// Who hears of it when the deadline passes.
-    pub escalate_to: String,
-    /// When it was opened.
-    pub opened: Timestamp,
-    /// What is known.
-    pub facts: String,
-    /// The look-up to do by hand.
-    pub lookup: String,
-    /// When the key lapses.
-    pub key_lapses: Option<Timestamp>,
-    /// The operation's version: a decision names it, and is refused when it has moved on.
-    pub version: u32,
-    /// Sends made.
-    pub sends: u32,
-}
-
-/// A person's decision, to be recorded with what it leads to.
-#[derive(Clone, Debug)]
-pub struct Decision {
-    /// The operation.
-    pub key: OperationKey,
-    /// The version that the person saw.
-    pub version: u32,
-    /// The state that it leads to.
-    pub state: State,
-    /// `confirm_found` or `reject`.
-    pub action: &'static str,
-    /// Who.
-    pub by: String,
-    /// Why.
-    pub reason: String,
-    /// The record that they point to.
-    pub external_ref: Option<String>,
-    /// Whether it is about a changed request beside the operation, and not about the operation itself.
-    pub on_change: bool,
-}
-
-/// Whether a write found the version that it named.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use = "a stale write changed nothing"]
-pub enum Written {
-    /// Yes; it is durable.
-    Done,
-    /// The operation has moved on; nothing changed.
-    Stale,
-    /// The record belongs to another operation already; nothing changed.
-    RefTaken,
-}
-
-/// One attempt as stored.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Attempt {
-    /// Its number, from 1.
-    pub n: u32,
-    /// The key that it carries.
-    pub wire_key: String,
-    /// SHA-256 of what is sent.
-    pub digest: String,
-    /// When its intent became durable.
-    pub intent_at: Timestamp,
-    /// No byte left after this.
-    pub send_not_after: Timestamp,
-    /// Why it was allowed.
-    pub licence: String,
-}
-
-/// One piece of evidence as stored.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Evidence {
-    /// Its number within the operation.
-    pub n: u32,
-    /// The class.
-    pub class: String,
-    /// When it was observed.
-    pub observed: Timestamp,
-    /// Where it comes from.
-    pub source: String,
-    /// What was seen.
-    pub detail: String,
-}
-
-/// All that is stored of one operation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Dossier {
-    /// The operation.
-    pub operation: Operation,
-    /// Its attempts.
-    pub attempts: Vec<Attempt>,
-    /// Its evidence.
-    pub evidence: Vec<Evidence>,
-    /// Its open exceptions.
-    pub exceptions: Vec<Exception>,
 }
 
 /// Where a store is and how it is opened.
@@ -431,12 +165,50 @@ impl Store {
         self.committer.write(find).await
     }
 
+    /// Records what became known of an operation that had moved on: nothing of it is rewritten. What contradicts it
+    /// becomes a discrepancy with an alert.
+    ///
+    /// # Errors
+    /// [`StoreError`]; the evidence must be kept and recorded again.
+    pub async fn find_late(
+        &self,
+        key: OperationKey,
+        evidence: NewEvidence,
+        external_ref: Option<String>,
+        owner: String,
+    ) -> Result<(), StoreError> {
+        let late = move |tx: &_, now| verbs::find_late(tx, now, &key, &evidence, external_ref.as_deref(), &owner);
+        self.committer.write(late).await
+    }
+
+    /// Walks the hash chain and compares it with where each operation stands.
+    ///
+    /// # Errors
+    /// When the store cannot be read; what is wrong with its records is the inner error.
+    pub async fn verify(&self) -> Result<Result<Head, Tampered>, StoreError> {
+        Ok(self.committer.read(rows::read_tables).await?.verify())
+    }
+
+    /// Whatever contradicts what is recorded, open or not, the latest first.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn discrepancies(&self) -> Result<Vec<Discrepancy>, StoreError> {
+        self.committer.read(rows::discrepancies).await
+    }
+
     /// T5: records a person's decision and what it leads to, before the action that it allows.
     ///
     /// # Errors
     /// [`StoreError`]; the decision is not taken then.
     pub async fn decide(&self, decision: Decision) -> Result<Written, StoreError> {
-        self.committer.write(move |tx, now| verbs::decide(tx, now, &decision)).await
+        let mutant = self.mutant;
+        let decide = move |tx: &_, now| {
+            let written = people::decide(tx, now, &decision)?;
+            mutated::after_decide(tx, mutant, &decision)?;
+            Ok(written)
+        };
+        self.committer.write(decide).await
     }
 
     /// Every operation that has not ended and that no person owns.

@@ -1,6 +1,6 @@
 //! One function an invariant.
 
-use super::facts::{Asked, Send, between};
+use super::facts::{Asked, Permitted, Send, between};
 use super::waits;
 use super::{
     AT_MOST_ONE, BUDGET_SURVIVES, CONVERGES, DELIVERY_KEPT, DOUBT_IS_STICKY, INTENT_FIRST, NO_BLIND_RESEND,
@@ -108,16 +108,24 @@ pub(super) fn delivery_kept(court: &Court<'_>) -> Finding {
     finding
 }
 
+/// The first send that carries another key or other bytes than those before it.
+fn stray<'a>(sends: &[Send<'a>]) -> Option<(Step, Option<&'a str>)> {
+    let first = (sends[0].key, sends[0].digest);
+    let other = sends.iter().find(|send| (send.key, send.digest) != first)?;
+    Some((other.step, other.key))
+}
+
 pub(super) fn stable_identity(court: &Court<'_>) -> Finding {
     let mut finding = Finding::default();
     let mut owners: BTreeMap<&str, (&str, Step)> = BTreeMap::new();
     for (operation, sends) in &court.facts.sends {
         let Some(first) = sends.first() else { continue };
         finding.looked();
-        if let Some(other) = sends.iter().find(|send| (send.key, send.digest) != (first.key, first.digest)) {
-            let what = if other.key == first.key { "other bytes" } else { "another key" };
+        let generations = court.facts.generations(operation);
+        if let Some((step, key)) = generations.iter().find_map(|sends| stray(sends)) {
+            let what = if key == first.key { "other bytes" } else { "another key" };
             let message = format!("{operation} was sent again with {what}.");
-            finding.violated(STABLE_IDENTITY, operation, vec![first.step, other.step], message);
+            finding.violated(STABLE_IDENTITY, operation, vec![first.step, step], message);
         }
         for send in sends {
             let Some(key) = send.key else { continue };
@@ -136,7 +144,7 @@ pub(super) fn at_most_one(court: &Court<'_>) -> Finding {
     let mut finding = Finding::default();
     for (operation, made) in &court.facts.made {
         finding.looked();
-        if made.len() > 1 {
+        if made.len() > 1 + court.made_anew(operation) {
             let records: Vec<&str> = made.iter().map(|made| made.record).collect();
             let blame = made.iter().map(|made| made.step).take(2).collect();
             let request = operation.split(':').next().unwrap_or(operation);
@@ -249,12 +257,14 @@ fn all_disproved(court: &Court<'_>, operation: &str, sends: &[Send<'_>], n: usiz
 
 pub(super) fn no_blind_resend(court: &Court<'_>) -> Finding {
     let mut finding = Finding::default();
-    for (operation, sends) in &court.facts.sends {
+    for (operation, sends) in by_generation(court) {
         for n in 1..sends.len() {
             finding.looked();
             let doubt = doubt_at(court, operation, sends, n);
-            let licensed =
-                all_disproved(court, operation, sends, n) || court.recovery.may_resend(&doubt).is_some();
+            let between = [&sends[n - 1], &sends[n]];
+            let licensed = all_disproved(court, operation, sends, n)
+                || court.recovery.may_resend(&doubt).is_some()
+                || court.facts.is_permitted(operation, between, Permitted::Resend);
             if !licensed {
                 let age = humantime::format_duration(std::time::Duration::from_secs(
                     doubt.first_intent_age.as_secs(),
@@ -271,18 +281,25 @@ pub(super) fn no_blind_resend(court: &Court<'_>) -> Finding {
     finding
 }
 
+/// The sends of each operation, one slice a generation.
+fn by_generation<'c>(court: &'c Court<'_>) -> impl Iterator<Item = (&'c str, &'c [Send<'c>])> {
+    let all = court.facts.sends.keys();
+    all.flat_map(|operation| court.facts.generations(operation).into_iter().map(|sends| (*operation, sends)))
+}
+
 /// A resend that neither the key nor the identity permits, after a look-up: found or not, answered or not.
 pub(super) fn trusted_negative(court: &Court<'_>) -> Finding {
     let mut finding = Finding::default();
-    for (operation, sends) in &court.facts.sends {
+    for (operation, sends) in by_generation(court) {
         for n in 1..sends.len() {
             let doubt = doubt_at(court, operation, sends, n);
             let by_other_right =
                 matches!(court.recovery.may_resend(&doubt), Some(Ground::Key | Ground::Identity));
             let since = sends[n - 1].at..=sends[n].at;
-            let asked = |look: &&Asked<'_>| look.about == *operation && since.contains(&look.at);
+            let asked = |look: &&Asked<'_>| look.about == operation && since.contains(&look.at);
             let Some(last) = court.facts.asked.iter().rev().find(asked) else { continue };
             if by_other_right
+                || court.facts.is_permitted(operation, [&sends[n - 1], &sends[n]], Permitted::Resend)
                 || all_disproved(court, operation, &sends[..n], n - 1) && is_disproved(court, &sends[n - 1])
             {
                 continue;
@@ -294,7 +311,7 @@ pub(super) fn trusted_negative(court: &Court<'_>) -> Finding {
                     .looks
                     .iter()
                     .rev()
-                    .find(|look| look.about == *operation && look.empty && since.contains(&look.sent));
+                    .find(|look| look.about == operation && look.empty && since.contains(&look.sent));
                 let blame = vec![miss.map_or(last.step, |look| look.step), sends[n].step];
                 let message = format!(
                     "{operation} was sent again because a look-up found nothing, which proved nothing."
@@ -311,7 +328,7 @@ pub(super) fn doubt_is_sticky(court: &Court<'_>) -> Finding {
     let mut finding = Finding::default();
     let belief = court.run.belief();
     for op in belief.into_iter().flat_map(|belief| &belief.operations) {
-        let sends = court.facts.sends(&op.name);
+        let sends = court.facts.generations(&op.name).last().copied().unwrap_or_default();
         if !op.standing.is_terminal() || sends.is_empty() {
             continue;
         }
@@ -350,11 +367,11 @@ fn decided(run: &Run, operation: &str) -> bool {
 
 pub(super) fn budget_survives(court: &Court<'_>) -> Finding {
     let mut finding = Finding::default();
-    let budget = court.max_sends as usize;
     // A refused connection is no send on the wire, and counts all the same.
     for believed in &court.lasting {
         for (operation, op) in &believed.operations {
             finding.looked();
+            let budget = court.max_sends as usize + court.facts.permitted(operation, believed.step);
             if op.attempts.len() > budget {
                 let message =
                     format!("{operation} counts {} sends; its budget is {budget}.", op.attempts.len());
@@ -425,7 +442,7 @@ pub(super) fn converges(court: &Court<'_>) -> Finding {
             (false, _) => under_others(ask.expect),
         };
         let good = match expect {
-            Expect::Recorded => completed && made.len() == 1,
+            Expect::Recorded => completed && made.len() <= 1 + court.made_anew(&ask.operation) && !made.is_empty(),
             Expect::Rejected | Expect::Refused => rejected && made.is_empty(),
             Expect::NoneOwned => made.is_empty() && owned,
             Expect::NoRecord => made.is_empty() && (rejected || owned),
@@ -435,7 +452,8 @@ pub(super) fn converges(court: &Court<'_>) -> Finding {
                 let has_ground =
                     !court.facts.sends(&ask.operation).is_empty() || decided(court.run, &ask.operation);
                 let turned_down = rejected && has_ground && (made.is_empty() || risk);
-                made.len() <= 1 && (completed && made.len() == 1 || turned_down || owned)
+                let most = 1 + court.made_anew(&ask.operation);
+                made.len() <= most && (completed && !made.is_empty() || turned_down || owned)
             }
         };
         if !good {

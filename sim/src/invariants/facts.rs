@@ -2,7 +2,7 @@
 
 use crate::belief::BelievedOperation;
 use crate::fault::{Call, ExchangeName};
-use crate::history::{Deed, Kind, Nanos, Step};
+use crate::history::{Deed, Event, Kind, Nanos, Step};
 use crate::run::{BeliefAt, Moment, Run};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -35,6 +35,36 @@ pub(super) struct Asked<'a> {
     pub(super) at: Nanos,
 }
 
+/// What a person permits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Permitted {
+    /// The same once more.
+    Resend,
+    /// Another record.
+    Creation,
+}
+
+/// A person's request to permit a send. Whether it was taken is for the workflow to say; nobody else can have
+/// permitted more than was asked for.
+pub(super) struct Permit<'a> {
+    pub(super) about: &'a str,
+    pub(super) step: Step,
+    pub(super) what: Permitted,
+}
+
+impl<'a> Permit<'a> {
+    fn of(event: &'a Event) -> Option<Permit<'a>> {
+        let Kind::Sent { exchange, summary, .. } = &event.kind else { return None };
+        let what = match summary.rsplit('/').next()? {
+            "authorise_resend" => Permitted::Resend,
+            "authorise_creation" => Permitted::Creation,
+            _ => return None,
+        };
+        let is_decision = exchange.call == Call::Decide;
+        is_decision.then(|| Permit { about: &exchange.about, step: event.step, what })
+    }
+}
+
 /// One effect of the ledger.
 pub(super) struct Made<'a> {
     pub(super) step: Step,
@@ -50,6 +80,8 @@ pub(super) struct Facts<'a> {
     pub(super) made: BTreeMap<&'a str, Vec<Made<'a>>>,
     /// What happened to records without a request: operation, record, what.
     pub(super) hands: Vec<(&'a str, &'a str, Deed)>,
+    /// What people asked for that lets a send follow: operation, what, and when they asked.
+    pub(super) permits: Vec<Permit<'a>>,
     /// Deliveries that the source knows to be taken: name, step.
     pub(super) acknowledged: Vec<(&'a str, Step)>,
     /// Records that some answer named, by operation.
@@ -64,6 +96,7 @@ impl<'a> Facts<'a> {
             asked: vec![],
             made: BTreeMap::new(),
             hands: vec![],
+            permits: vec![],
             acknowledged: vec![],
             named: BTreeMap::new(),
         };
@@ -72,6 +105,7 @@ impl<'a> Facts<'a> {
             match &event.kind {
                 Kind::Sent { exchange, key, digest, .. } => {
                     left.insert(exchange, event.t_ns);
+                    facts.permits.extend(Permit::of(event));
                     if exchange.call == Call::Find {
                         facts.asked.push(Asked { about: &exchange.about, step: event.step, at: event.t_ns });
                     }
@@ -141,6 +175,25 @@ impl<'a> Facts<'a> {
 
     pub(super) fn sends(&self, operation: &str) -> &[Send<'a>] {
         self.sends.get(operation).map_or(&[], Vec::as_slice)
+    }
+
+    /// How many sends people can have permitted beyond the budget, up to a step.
+    pub(super) fn permitted(&self, operation: &str, until: Step) -> usize {
+        self.permits.iter().filter(|permit| permit.about == operation && permit.step <= until).count()
+    }
+
+    /// Whether a person can have permitted a send between two others.
+    pub(super) fn is_permitted(&self, operation: &str, sends: [&Send<'_>; 2], what: Permitted) -> bool {
+        let between = sends[0].step..=sends[1].step;
+        let mut asked = self.permits.iter().filter(|permit| permit.about == operation);
+        asked.any(|permit| permit.what == what && between.contains(&permit.step))
+    }
+
+    /// The sends of an operation, a slice for each record that people had made: what came before one is settled by
+    /// a person's word.
+    pub(super) fn generations(&self, operation: &str) -> Vec<&[Send<'a>]> {
+        let same = |a: &Send<'_>, b: &Send<'_>| !self.is_permitted(operation, [a, b], Permitted::Creation);
+        self.sends(operation).chunk_by(same).collect()
     }
 
     /// Whether a person made this record like the operation's own.

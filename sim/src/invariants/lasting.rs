@@ -141,21 +141,26 @@ fn is_counted(run: &Run, operation: &str, sends: usize, step: Step) -> bool {
 /// Creates on the wire: of each operation, and of all.
 pub(super) fn bounded(court: &Court<'_>) -> Finding {
     let mut finding = Finding::default();
-    let budget = u64::from(court.max_sends);
     let mut all = 0;
+    let mut budgets = 0;
     for (operation, sends) in &court.facts.sends {
         finding.looked();
-        let count = sends.len() as u64;
-        all += count;
+        let count = sends.len();
+        // What a person permits comes on top.
+        let last = sends.last().map_or(Step(0), |send| send.step);
+        let permitted = court.facts.permitted(operation, last);
+        let budget = court.max_sends as usize + permitted;
+        (all, budgets) = (all + count, budgets + permitted);
         if count > budget {
             let message = format!("{operation} was sent {count} times; its budget is {budget}.");
             let blame = sends.last().map(|send| send.step).into_iter().collect();
             finding.violated(BOUNDED, operation, blame, message);
         }
     }
-    let requests = court.run.plan.workload.requests.len() as u64;
-    if all > budget.saturating_mul(requests) {
-        let message = format!("{requests} requests were sent {all} times; the budget of each is {budget}.");
+    let requests = court.run.plan.workload.requests.len();
+    budgets += (court.max_sends as usize).saturating_mul(requests);
+    if all > budgets {
+        let message = format!("{requests} requests were sent {all} times; their budgets together are {budgets}.");
         finding.violated(BOUNDED, "all operations", last_step(court.run), message);
     }
     finding

@@ -74,11 +74,12 @@ impl Told {
             standing,
             words: words.into(),
             record: record.map(str::to_owned),
-            attempts: vec![BelievedAttempt { key: "wf1-a".into(), digest: "7c1e".into() }; sends],
+            attempts: vec![BelievedAttempt { key: "wf1-a".into(), digest: "7c1e".into()     decisions: vec![],
+        }; sends],
             waiting: Waiting::Engine,
             basis: Basis::None,
         };
-        let belief = Belief { deliveries: vec![], operations: vec![operation] };
+        let belief = Belief { deliveries: vec![], operations: vec![operation], tampered: None };
         self.push(moment, belief);
     }
 

@@ -90,6 +90,7 @@ mod tests {
             attempts: vec![],
             waiting,
             basis: Basis::None,
+            decisions: vec![],
         }
     }
 

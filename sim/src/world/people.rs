@@ -2,19 +2,21 @@
 
 use super::{Supervisor, WORKFLOW_ADDRESS};
 use crate::fault::{Place, What};
-use crate::field::PEOPLE;
+use crate::field::{PEOPLE, now};
 use crate::outside;
 use crate::run::End;
 use crate::scenario::{Choice, Decide, Decision, Person, View};
 use crate::seed::Seed;
 use madsim::runtime::NodeHandle;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// How often the world looks whether people have been answered: at first, and at the latest.
 const FIRST_LOOK: Duration = Duration::from_millis(50);
 const LONGEST_LOOK: Duration = Duration::from_secs(5);
+/// How long who was too early waits, and how often they look again.
+const LOOK_AGAIN_MS: u64 = 300_000;
+const LOOKS: u32 = 6;
 /// A record that no destination has.
 const NO_RECORD: &str = "none-such";
 
@@ -59,10 +61,48 @@ impl Supervisor<'_> {
             acted |= !decisions.is_empty();
             self.decide_at_once(name, decisions, people).await?;
         }
+        if !acted && self.plan.workload.made_anew {
+            acted = self.make_anew(name, people).await?;
+        }
         if !acted {
             self.empty_handed.insert(name.to_owned());
         }
         Ok(acted)
+    }
+
+    /// Who finds nothing declares so; somebody else permits another record then. Who is too early looks again.
+    async fn make_anew(&mut self, name: &str, people: &NodeHandle) -> Result<bool, End> {
+        for _ in 0..LOOKS {
+            let found = self.desk.record_of(name);
+            let looked = match found {
+                Some(record) => Decide::Confirm { record },
+                None => Decide::DeclareAbsent { checked_at_ms: crate::wallclock::true_ms(now()) },
+            };
+            let confirms = matches!(looked, Decide::Confirm { .. });
+            if !self.decides(name, looked, Person::Owner, people).await? {
+                self.wait(LOOK_AGAIN_MS).await?;
+                continue;
+            }
+            if !confirms {
+                self.decides(name, Decide::AuthoriseCreation, Person::Other, people).await?;
+            }
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    /// One person decides; whether the workflow has taken it.
+    async fn decides(
+        &mut self,
+        name: &str,
+        decide: Decide,
+        by: Person,
+        people: &NodeHandle,
+    ) -> Result<bool, End> {
+        let choice = Choice { decide, view: View::Now, by };
+        let Some(decision) = self.scenario.decision(name, &choice, self.plan) else { return Ok(false) };
+        let answers = self.decide_at_once(name, vec![decision], people).await?;
+        Ok(answers.iter().all(|status| status.is_some_and(|status| status < 300)))
     }
 
     /// A record that is not the operation's: another one's, or one that does not exist.
@@ -72,27 +112,32 @@ impl Supervisor<'_> {
         other.map_or(NO_RECORD.to_owned(), |(effect, _)| effect.record.clone())
     }
 
-    /// The people of one round act at one instant; the next round begins when all of them were answered.
+    /// The people of one round act at one instant; the next round begins when all of them were answered: the
+    /// statuses of their answers, in the order of their coming.
     async fn decide_at_once(
         &mut self,
         name: &str,
         decisions: Vec<Decision>,
         people: &NodeHandle,
-    ) -> Result<(), End> {
-        let acting = Arc::new(AtomicUsize::new(decisions.len()));
+    ) -> Result<Vec<Option<u16>>, End> {
+        let acting = decisions.len();
+        let answers = Arc::new(Mutex::new(vec![]));
+        let heard = |answers: &Mutex<Vec<Option<u16>>>| -> Vec<Option<u16>> {
+            answers.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        };
         for decision in decisions {
-            let (field, name, acting) = (self.field.clone(), name.to_owned(), acting.clone());
+            let (field, name, answers) = (self.field.clone(), name.to_owned(), answers.clone());
             people.spawn(async move {
-                outside::decide(&field, WORKFLOW_ADDRESS, &name, decision).await;
-                acting.fetch_sub(1, Ordering::Relaxed);
+                let answer = outside::decide(&field, WORKFLOW_ADDRESS, &name, decision).await;
+                answers.lock().unwrap_or_else(PoisonError::into_inner).push(answer);
             });
         }
         let mut look = FIRST_LOOK;
-        while acting.load(Ordering::Relaxed) > 0 {
+        while heard(&answers).len() < acting {
             self.pass(look).await.map_or(Ok(()), Err)?;
             look = (look * 2).min(LONGEST_LOOK);
         }
-        Ok(())
+        Ok(heard(&answers))
     }
 
     async fn wait(&mut self, ms: u64) -> Result<(), End> {
@@ -132,6 +177,7 @@ mod tests {
             let what = match &choice.decide {
                 Decide::Confirm { record } => record.as_str(),
                 Decide::Reject => "no",
+                other => unreachable!("{other:?} belongs to no round"),
             };
             let old = if choice.view == View::Older { "old " } else { "" };
             let other = if choice.by == Person::Other { " by another" } else { "" };

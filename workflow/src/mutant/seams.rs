@@ -105,7 +105,7 @@ impl Mutant {
         if self.is(Mistake::SameKeyForAll) {
             let nobody = OperationKey::from_printed("");
             let shared = WireKey::new(&nobody, "main", 0, KeyFormat::Any);
-            operation.frozen = rekeyed(&operation.frozen, &operation.wire_key, &shared);
+            operation.frozen = operation.frozen.with_key(&operation.wire_key, &shared);
             operation.wire_key = shared;
         }
         if self.is(Mistake::KeyLeftOut) {
@@ -113,12 +113,6 @@ impl Mutant {
         }
         operation
     }
-}
-
-/// A frozen request with another key in it.
-pub(crate) fn rekeyed(frozen: &FrozenRequest, old: &WireKey, new: &WireKey) -> FrozenRequest {
-    let swap = frozen.to_stored().replace(old.as_str(), new.as_str());
-    FrozenRequest::from_stored(&swap).expect("only the key was replaced")
 }
 
 /// A frozen request without its key: no header and no field of the body carries it.

@@ -1,9 +1,10 @@
 //! What the known mistakes do to the store's transactions: nothing, unless the engine makes one of them.
 
-use super::{Accepted, Finding, Intent, NewDelivery, NewOperation};
+use super::{Accepted, Attempt, Decision, Finding, Intent, Link, NewDelivery, NewOperation};
 use crate::clock::Timestamp;
 use crate::mutant::{Mistake, Mutant};
 use crate::operation::FrozenRequest;
+use crate::state::State;
 use rusqlite::{Connection, params};
 
 /// After the store was opened, before anything is read from it.
@@ -101,10 +102,42 @@ pub(super) fn after_find(
             Ok((row.get::<_, u32>(0)?, row.get::<_, String>(1)?, row.get::<_, String>(2)?))
         })?;
         let digest = FrozenRequest::from_stored(&frozen).map(|frozen| frozen.digest()).unwrap_or_default();
-        let values = params![finding.key.as_str(), n, wire_key, digest, now.0, now.0, "counted at the end"];
-        tx.execute("insert into attempt values(?1, ?2, ?3, ?4, ?5, ?6, ?7)", values)?;
+        let licence = "counted at the end".into();
+        let row = Attempt {
+            n,
+            wire_key,
+            digest,
+            intent_at: now,
+            send_not_after: now,
+            licence,
+            authorisation: None,
+            link: Link::default(),
+        };
+        super::verbs::add_attempt(tx, finding.key.as_str(), row)?;
+    }
+    if mutant.is(Mistake::AuthorisationReusable) && finding.state == State::InDoubt {
+        let used = "operation = ?1 and kind = 'creation' and consumed_by is not null";
+        let again = format!("update authorisation set consumed_by = null where {used}");
+        if tx.execute(&again, [finding.key.as_str()])? > 0 {
+            let sql = "update operation set state = ?2 where key = ?1";
+            tx.execute(sql, [finding.key.as_str(), State::AuthorisedCreation.as_str()])?;
+        }
     }
     forget_alerts(tx, mutant)
+}
+
+/// After a person has decided.
+pub(super) fn after_decide(tx: &Connection, mutant: Mutant, decision: &Decision) -> rusqlite::Result<()> {
+    let key = decision.key.as_str();
+    if mutant.is(Mistake::AuthorisationForgotten) && decision.permits.is_some() {
+        tx.execute("update operation set open = 0 where key = ?1", [key])?;
+    }
+    if mutant.is(Mistake::DecisionUntraced) {
+        // The operation has moved on, and nobody can tell who moved it.
+        let last = "operation = ?1 and class = 'person'";
+        tx.execute(&format!("delete from evidence where {last}"), [key])?;
+    }
+    Ok(())
 }
 
 fn forget_alerts(tx: &Connection, mutant: Mutant) -> rusqlite::Result<()> {

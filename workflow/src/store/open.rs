@@ -8,15 +8,17 @@ use crate::mutant::{Mistake, Mutant};
 use rusqlite::{Connection, ErrorCode};
 
 /// The version of the schema that this code reads and writes.
-pub const SCHEMA_VERSION: i64 = 1;
+pub const SCHEMA_VERSION: i64 = 2;
 /// Marks the file as ours ("wfid"), so that another program's database is not written to.
 const APPLICATION_ID: i64 = 0x7766_6964;
 
 const SCHEMA: &str = "
-create table meta(id integer primary key check(id = 1), high_water integer not null) strict;
-insert into meta values(1, 0);
+create table meta(id integer primary key check(id = 1), high_water integer not null, chain_seq integer not null,
+  chain_head text not null) strict;
+insert into meta values(1, 0, 0, '');
 create table delivery(source text not null, delivery_id text not null, operation text, outcome text not null,
-  digest text not null, received integer not null, primary key(source, delivery_id, digest)) strict, without rowid;
+  digest text not null, received integer not null, seq integer not null, hash text not null,
+  primary key(source, delivery_id, digest)) strict, without rowid;
 create table operation(key text primary key, state text not null, wire_key text not null, fingerprint text not null,
   frozen text not null, generation integer not null, version integer not null, sends integer not null,
   checks integer not null, first_intent integer, last_possible_send integer, not_before integer not null,
@@ -25,14 +27,21 @@ create table operation(key text primary key, state text not null, wire_key text 
 create index operation_open on operation(open) where open = 1;
 create table attempt(operation text not null, n integer not null, wire_key text not null, digest text not null,
   intent_at integer not null, send_not_after integer not null, licence text not null,
-  primary key(operation, n)) strict, without rowid;
-create table evidence(operation text not null, n integer not null, class text not null, observed integer not null,
-  source text not null, detail text not null, primary key(operation, n)) strict, without rowid;
+  authorisation integer, seq integer not null, hash text not null, primary key(operation, n)) strict, without rowid;
+create table evidence(operation text not null, n integer not null, attempt integer not null, class text not null,
+  observed integer not null, source text not null, detail text not null, before text not null, after text not null,
+  seq integer not null, hash text not null, primary key(operation, n)) strict, without rowid;
+create table authorisation(id integer primary key, operation text not null, kind text not null, by text not null,
+  reason text not null, issued integer not null, expires integer not null, consumed_by integer, voided text) strict;
+create index authorisation_open on authorisation(operation) where consumed_by is null and voided is null;
+create table discrepancy(id text primary key, kind text not null, operation text, ref text, severity text not null,
+  detail text not null, proposal text not null, found integer not null, seen integer not null, status text not null)
+  strict, without rowid;
 create table external_ref(ref text primary key, operation text not null, linked integer not null)
   strict, without rowid;
 create table exception(id integer primary key, operation text not null, reason text not null, owner text not null,
   deadline integer not null, escalate_to text not null, opened integer not null, facts text not null,
-  lookup text not null, key_lapses integer, closed integer, decision text, decided_by text, decided_why text) strict;
+  lookup text not null, key_lapses integer, snoozed_until integer, closed integer, decision text, decided_by text, decided_why text) strict;
 create index exception_open on exception(deadline) where closed is null;
 create table alert(id integer primary key, operation text not null, kind text not null, owner text not null,
   raised integer not null) strict;
@@ -94,6 +103,13 @@ fn prepare(db: &Connection, at: &StoreAt, beside: Beside) -> Result<Timestamp, O
         }
         0 => create(db, &at.clock)?,
         SCHEMA_VERSION => check_ours(db)?,
+        older if older < SCHEMA_VERSION => {
+            check_ours(db)?;
+            return Err(OpenError::Refused(format!(
+                "the store was written by an older version (schema {older}, this program knows {SCHEMA_VERSION})\n  \
+                 help: let that version bring its operations to an end, then begin a new file; nothing was changed"
+            )));
+        }
         newer => {
             check_ours(db)?;
             return Err(OpenError::Refused(format!(

@@ -1,6 +1,9 @@
 //! Reading: rows to types.
 
-use super::{Attempt, Dossier, Evidence, Exception, Operation, StoreError};
+use super::chain::{Head, Link};
+use super::{
+    Attempt, Authorisation, Authorised, Discrepancy, Dossier, Evidence, Exception, Operation, StoreError, chain,
+};
 use crate::clock::Timestamp;
 use crate::operation::{Fingerprint, FrozenRequest, OperationKey, WireKey};
 use crate::state::State;
@@ -12,7 +15,7 @@ const OPERATION: &str =
 
 const EXCEPTION: &str =
     "select e.id, e.operation, e.reason, e.owner, e.deadline, e.escalate_to, e.opened, e.facts,
-  e.lookup, e.key_lapses, o.version, o.sends from exception e join operation o on o.key = e.operation
+  e.lookup, e.key_lapses, e.snoozed_until, o.version, o.sends from exception e join operation o on o.key = e.operation
   where e.closed is null";
 
 /// A stored value that this code could not have written.
@@ -62,8 +65,9 @@ fn exception(row: &Row<'_>) -> rusqlite::Result<Exception> {
         facts: row.get(7)?,
         lookup: row.get(8)?,
         key_lapses: time_at(row, 9)?,
-        version: row.get(10)?,
-        sends: row.get(11)?,
+        snoozed_until: time_at(row, 10)?,
+        version: row.get(11)?,
+        sends: row.get(12)?,
     })
 }
 
@@ -75,22 +79,56 @@ fn attempt(row: &Row<'_>) -> rusqlite::Result<Attempt> {
         intent_at: Timestamp(row.get(4)?),
         send_not_after: Timestamp(row.get(5)?),
         licence: row.get(6)?,
+        authorisation: row.get(7)?,
+        link: Link { seq: row.get(8)?, hash: row.get(9)? },
     })
 }
 
 fn evidence(row: &Row<'_>) -> rusqlite::Result<Evidence> {
     Ok(Evidence {
         n: row.get(1)?,
-        class: row.get(2)?,
-        observed: Timestamp(row.get(3)?),
-        source: row.get(4)?,
-        detail: row.get(5)?,
+        attempt: row.get(2)?,
+        class: row.get(3)?,
+        observed: Timestamp(row.get(4)?),
+        source: row.get(5)?,
+        detail: row.get(6)?,
+        before: row.get(7)?,
+        after: row.get(8)?,
+        link: Link { seq: row.get(9)?, hash: row.get(10)? },
     })
 }
 
+fn authorisation(row: &Row<'_>) -> rusqlite::Result<Authorisation> {
+    let kind = match row.get_ref(1)?.as_str()? {
+        "resend" => Authorised::Resend,
+        "creation" => Authorised::Creation,
+        other => return Err(garbled(1, "authorisation", other)),
+    };
+    Ok(Authorisation {
+        id: row.get(0)?,
+        kind,
+        by: row.get(2)?,
+        reason: row.get(3)?,
+        issued: Timestamp(row.get(4)?),
+        expires: Timestamp(row.get(5)?),
+        consumed_by: row.get(6)?,
+        voided: row.get(7)?,
+    })
+}
+
+const AUTHORISATION: &str =
+    "select id, kind, by, reason, issued, expires, consumed_by, voided from authorisation";
+
+/// The permission that stands for an operation.
+pub(super) fn standing_authorisation(db: &Connection, key: &str) -> rusqlite::Result<Option<Authorisation>> {
+    let sql = format!("{AUTHORISATION} where operation = ?1 and consumed_by is null and voided is null");
+    db.prepare_cached(&sql)?.query_row([key], authorisation).optional()
+}
+
 const ATTEMPT: &str =
-    "select operation, n, wire_key, digest, intent_at, send_not_after, licence from attempt";
-const EVIDENCE: &str = "select operation, n, class, observed, source, detail from evidence";
+    "select operation, n, wire_key, digest, intent_at, send_not_after, licence, authorisation, seq, hash from attempt";
+const EVIDENCE: &str =
+    "select operation, n, attempt, class, observed, source, detail, before, after, seq, hash from evidence";
 
 fn list<T>(
     db: &Connection,
@@ -116,7 +154,10 @@ pub(super) fn dossier(db: &Connection, key: &OperationKey, cases: bool) -> rusql
     let mut evidence = list(db, &format!("{EVIDENCE} where operation = ?1"), [key], evidence)?;
     attempts.sort_by_key(|attempt| attempt.n);
     evidence.sort_by_key(|evidence| evidence.n);
+    let authorisation =
+        if operation.state.is_authorised() { standing_authorisation(db, key)? } else { None };
     Ok(Some(Dossier {
+        authorisation,
         operation,
         attempts,
         evidence,
@@ -150,6 +191,12 @@ pub struct StoredDelivery {
     pub operation: Option<String>,
     /// `new`, `same`, `changed`, or why it was refused.
     pub outcome: String,
+    /// SHA-256 of its body, hexadecimal.
+    pub digest: String,
+    /// When it was recorded.
+    pub received: Timestamp,
+    /// Where it stands in the chain.
+    pub link: Link,
 }
 
 /// Everything that a store holds, for whoever has to judge it as a whole.
@@ -167,6 +214,8 @@ pub struct Contents {
     pub exceptions: Vec<Exception>,
     /// Every alert: operation, kind, owner.
     pub alerts: Vec<(String, String, String)>,
+    /// The chain's last link, as the store notes it.
+    pub head: Head,
 }
 
 /// Reads a whole store through a connection that is open already, without changing anything.
@@ -177,16 +226,20 @@ pub fn read_all(db: &Connection) -> Result<Contents, StoreError> {
     read_tables(db).map_err(|e| super::open::classify(&e, false))
 }
 
-fn read_tables(db: &Connection) -> rusqlite::Result<Contents> {
+pub(super) fn read_tables(db: &Connection) -> rusqlite::Result<Contents> {
     let delivery = |row: &Row<'_>| {
         Ok(StoredDelivery {
             source: row.get(0)?,
             delivery_id: row.get(1)?,
             operation: row.get(2)?,
             outcome: row.get(3)?,
+            digest: row.get(4)?,
+            received: Timestamp(row.get(5)?),
+            link: Link { seq: row.get(6)?, hash: row.get(7)? },
         })
     };
-    let sql = "select source, delivery_id, operation, outcome from delivery order by source, delivery_id";
+    let sql = "select source, delivery_id, operation, outcome, digest, received, seq, hash from delivery
+               order by source, delivery_id";
     Ok(Contents {
         deliveries: list(db, sql, [], delivery)?,
         operations: list(db, &format!("{OPERATION} order by key"), [], operation)?,
@@ -200,5 +253,25 @@ fn read_tables(db: &Connection) -> rusqlite::Result<Contents> {
         alerts: list(db, "select operation, kind, owner from alert order by id", [], |row| {
             Ok((row.get(0)?, row.get(1)?, row.get(2)?))
         })?,
+        head: chain::head(db)?,
+    })
+}
+
+pub(super) fn discrepancies(db: &Connection) -> rusqlite::Result<Vec<Discrepancy>> {
+    let sql = "select id, kind, operation, ref, severity, detail, proposal, found, seen, status from discrepancy
+               order by found desc, id";
+    list(db, sql, [], |row| {
+        Ok(Discrepancy {
+            id: row.get(0)?,
+            kind: row.get(1)?,
+            operation: row.get(2)?,
+            external_ref: row.get(3)?,
+            severity: row.get(4)?,
+            detail: row.get(5)?,
+            proposal: row.get(6)?,
+            found: Timestamp(row.get(7)?),
+            seen: Timestamp(row.get(8)?),
+            status: row.get(9)?,
+        })
     })
 }

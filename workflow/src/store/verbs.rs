@@ -1,10 +1,14 @@
 //! Writing: the statements of each verb, run inside the committer's transaction.
 
-use super::{Accepted, Decision, Finding, Intent, NewDelivery, NewException, NewOperation, Written, rows};
+use super::rows::StoredDelivery;
+use super::{
+    Accepted, Attempt, Evidence, Finding, Intent, Link, NewDelivery, NewEvidence, NewException, NewOperation,
+    Written, chain, rows,
+};
 use crate::clock::Timestamp;
 use crate::explain::CHANGED_AFTER_REJECTION;
 use crate::licence::Reason;
-use crate::operation::OperationKey;
+use crate::operation::{OperationKey, sha256_hex};
 use crate::state::State;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
@@ -70,9 +74,32 @@ fn record(
     operation: Option<&str>,
     outcome: &str,
 ) -> rusqlite::Result<bool> {
-    let sql = "insert into delivery values(?1, ?2, ?3, ?4, ?5, ?6) on conflict do nothing";
-    let values = params![delivery.source, delivery.delivery_id, operation, outcome, delivery.digest, now.0];
-    Ok(tx.prepare_cached(sql)?.execute(values)? == 1)
+    let row = StoredDelivery {
+        source: delivery.source.clone(),
+        delivery_id: delivery.delivery_id.clone(),
+        operation: operation.map(str::to_owned),
+        outcome: outcome.to_owned(),
+        digest: delivery.digest.clone(),
+        received: now,
+        link: Link::default(),
+    };
+    let link = chain::next(tx, row.content())?;
+    let sql = "insert into delivery values(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) on conflict do nothing";
+    let values = params![
+        row.source,
+        row.delivery_id,
+        row.operation,
+        row.outcome,
+        row.digest,
+        row.received.0,
+        link.seq,
+        link.hash
+    ];
+    let is_new = tx.prepare_cached(sql)?.execute(values)? == 1;
+    if is_new {
+        chain::advance(tx, &link)?;
+    }
+    Ok(is_new)
 }
 
 pub(super) fn refuse(
@@ -84,62 +111,176 @@ pub(super) fn refuse(
     record(tx, now, delivery, None, why).map(|_| ())
 }
 
+/// Where an operation stands inside this transaction.
+pub(super) struct Stands {
+    pub(super) state: State,
+    pub(super) version: u32,
+    pub(super) sends: u32,
+    pub(super) external_ref: Option<String>,
+}
+
+pub(super) fn stands(tx: &Connection, key: &str) -> rusqlite::Result<Option<Stands>> {
+    let sql = "select state, version, sends, external_ref from operation where key = ?1";
+    tx.prepare_cached(sql)?
+        .query_row([key], |row| {
+            Ok(Stands {
+                state: rows::state_at(row, 0)?,
+                version: row.get(1)?,
+                sends: row.get(2)?,
+                external_ref: row.get(3)?,
+            })
+        })
+        .optional()
+}
+
 pub(super) fn intend(tx: &Connection, now: Timestamp, intent: &Intent) -> rusqlite::Result<Written> {
-    let sql = "update operation set state = ?3, version = version + 1, sends = sends + 1, checks = 0,
-                 first_intent = coalesce(first_intent, ?4), last_possible_send = ?5, updated = ?4
-               where key = ?1 and version = ?2 returning sends";
     let key = intent.key.as_str();
-    let values = params![key, intent.version, intent.state.as_str(), now.0, intent.send_not_after.0];
-    let sends: Option<u32> = tx.prepare_cached(sql)?.query_row(values, |row| row.get(0)).optional()?;
-    let Some(n) = sends else { return Ok(Written::Stale) };
-    let licence = intent.ground.to_string();
-    tx.prepare_cached("insert into attempt values(?1, ?2, ?3, ?4, ?5, ?6, ?7)")?.execute(params![
-        key,
+    let Some(stands) = stands(tx, key)?.filter(|stands| stands.version == intent.version) else {
+        return Ok(Written::Stale);
+    };
+    let n = stands.sends + 1;
+    if let Some(id) = intent.authorisation {
+        let sql = "update authorisation set consumed_by = ?2
+                   where id = ?1 and consumed_by is null and voided is null and expires > ?3";
+        if tx.prepare_cached(sql)?.execute(params![id, n, now.0])? == 0 {
+            return Ok(Written::Stale);
+        }
+    }
+    let sql = "update operation set state = ?2, version = version + 1, sends = ?3, checks = 0,
+                 first_intent = coalesce(first_intent, ?4), last_possible_send = ?5, updated = ?4
+               where key = ?1";
+    let values = params![key, intent.state.as_str(), n, now.0, intent.send_not_after.0];
+    tx.prepare_cached(sql)?.execute(values)?;
+    if let Some(next) = &intent.recreation {
+        // Another key begins its life with this send.
+        let sql = "update operation set generation = ?2, wire_key = ?3, frozen = ?4, first_intent = ?5
+                   where key = ?1";
+        let wire_key = intent.wire_key.as_str();
+        let values = params![key, next.generation, wire_key, next.frozen.to_stored(), now.0];
+        tx.prepare_cached(sql)?.execute(values)?;
+    }
+    let row = Attempt {
         n,
-        intent.wire_key.as_str(),
-        intent.digest,
-        now.0,
-        intent.send_not_after.0,
-        licence
-    ])?;
+        wire_key: intent.wire_key.as_str().to_owned(),
+        digest: intent.digest.clone(),
+        intent_at: now,
+        send_not_after: intent.send_not_after,
+        licence: intent.ground.to_string(),
+        authorisation: intent.authorisation,
+        link: Link::default(),
+    };
+    add_attempt(tx, key, row)?;
     Ok(Written::Done)
+}
+
+pub(super) fn add_attempt(tx: &Connection, key: &str, row: Attempt) -> rusqlite::Result<()> {
+    let link = chain::next(tx, row.content(key))?;
+    tx.prepare_cached("insert into attempt values(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)")?.execute(params![
+        key,
+        row.n,
+        row.wire_key,
+        row.digest,
+        row.intent_at.0,
+        row.send_not_after.0,
+        row.licence,
+        row.authorisation,
+        link.seq,
+        link.hash
+    ])?;
+    chain::advance(tx, &link)
 }
 
 pub(super) fn find(tx: &Connection, now: Timestamp, finding: &Finding) -> rusqlite::Result<Written> {
     let key = finding.key.as_str();
+    let Some(stands) = stands(tx, key)?.filter(|stands| stands.version == finding.version) else {
+        return Ok(Written::Stale);
+    };
     if let Some(found) = &finding.external_ref
         && !link(tx, now, found, key)?
     {
         return Ok(Written::RefTaken);
     }
-    let sql = "update operation set state = ?3, version = version + 1, checks = checks + ?4, not_before = ?5,
-                 external_ref = coalesce(?6, external_ref), open = ?7, updated = ?8
-               where key = ?1 and version = ?2";
-    let open = !finding.state.is_terminal() && !finding.state.is_exception();
-    let changed = tx.prepare_cached(sql)?.execute(params![
+    let sql = "update operation set state = ?2, version = version + 1, checks = checks + ?3, not_before = ?4,
+                 external_ref = coalesce(?5, external_ref), open = ?6, updated = ?7
+               where key = ?1";
+    let ends = finding.state.is_terminal();
+    tx.prepare_cached(sql)?.execute(params![
         key,
-        finding.version,
         finding.state.as_str(),
         finding.counts_check,
         finding.not_before.0,
         finding.external_ref,
-        open,
+        !ends && !finding.state.is_exception(),
         now.0
     ])?;
-    if changed == 0 {
-        unlink(tx, finding.external_ref.as_deref(), key)?;
-        return Ok(Written::Stale);
+    add_evidence(tx, now, key, &stands, &finding.evidence, finding.state)?;
+    if ends {
+        close_case(tx, now, key, "resolved", &finding.evidence.source, &finding.evidence.detail)?;
     }
-    let evidence = &finding.evidence;
-    add_evidence(tx, now, (key, finding.version), evidence.class, &evidence.source, &evidence.detail)?;
     if let Some(exception) = &finding.exception {
         open_exception(tx, now, &finding.key, exception)?;
     }
     Ok(Written::Done)
 }
 
+/// The case about an operation ends with the operation, by whatever ended it.
+fn close_case(
+    tx: &Connection,
+    now: Timestamp,
+    key: &str,
+    how: &str,
+    by: &str,
+    why: &str,
+) -> rusqlite::Result<()> {
+    let sql = "update exception set closed = ?2, decision = ?3, decided_by = ?4, decided_why = ?5
+               where operation = ?1 and closed is null and reason <> ?6";
+    let values = params![key, now.0, how, by, why, Reason::ChangedRequest.code()];
+    tx.prepare_cached(sql)?.execute(values).map(|_| ())
+}
+
+/// What a late observation says against what is recorded: the kind of discrepancy and what would correct it.
+fn contradiction(stands: &Stands, found: Option<&str>) -> Option<&'static str> {
+    match (stands.state, found, stands.external_ref.as_deref()) {
+        (State::Confirmed | State::ConfirmedByPerson, Some(found), Some(linked)) if found != linked => {
+            Some("two records exist for one operation: keep one and link the other to it as a duplicate")
+        }
+        (state, Some(_), _) if state.is_terminal() && stands.external_ref.is_none() => {
+            Some("the operation ended without a record, and there is one: withdraw the record, or confirm it")
+        }
+        (State::ExceptionUnsent | State::Authorised, Some(_), _) => {
+            Some("every send was proven to have done nothing, and there is a record: a person compares the two")
+        }
+        _ => None,
+    }
+}
+
+pub(super) fn find_late(
+    tx: &Connection,
+    now: Timestamp,
+    key: &OperationKey,
+    evidence: &NewEvidence,
+    found: Option<&str>,
+    owner: &str,
+) -> rusqlite::Result<()> {
+    let name = key.as_str();
+    let Some(stands) = stands(tx, name)? else { return Ok(()) };
+    // Who decides on what they saw before must not decide on this too.
+    tx.prepare_cached("update operation set version = version + 1 where key = ?1")?.execute([name])?;
+    let late = NewEvidence { source: format!("late {}", evidence.source), ..evidence.clone() };
+    add_evidence(tx, now, name, &stands, &late, stands.state)?;
+    let Some(proposal) = contradiction(&stands, found) else { return Ok(()) };
+    let kind = "late_contradiction";
+    let id = sha256_hex(format!("{kind}\n{name}\n{}", found.unwrap_or_default()).as_bytes());
+    let sql = "insert into discrepancy values(?1, ?2, ?3, ?4, 'high', ?5, ?6, ?7, ?7, 'open')
+               on conflict do update set seen = excluded.seen";
+    let detail = format!("it is {}, and then: {}", stands.state, evidence.detail);
+    let values = params![&id[..16], kind, name, found, detail, proposal, now.0];
+    tx.prepare_cached(sql)?.execute(values)?;
+    raise(tx, now, name, kind, owner)
+}
+
 /// Links a record to an operation; false when it belongs to another one.
-fn link(tx: &Connection, now: Timestamp, found: &str, key: &str) -> rusqlite::Result<bool> {
+pub(super) fn link(tx: &Connection, now: Timestamp, found: &str, key: &str) -> rusqlite::Result<bool> {
     let sql = "insert into external_ref values(?1, ?2, ?3) on conflict do nothing";
     if tx.prepare_cached(sql)?.execute(params![found, key, now.0])? == 1 {
         return Ok(true);
@@ -148,25 +289,51 @@ fn link(tx: &Connection, now: Timestamp, found: &str, key: &str) -> rusqlite::Re
     tx.prepare_cached(sql)?.query_row([found, key], |row| row.get(0))
 }
 
-/// Takes back a link that was made for a write that turned out to be stale.
-fn unlink(tx: &Connection, found: Option<&str>, key: &str) -> rusqlite::Result<()> {
-    let Some(found) = found else { return Ok(()) };
-    let sql = "delete from external_ref where ref = ?1 and operation = ?2
-                 and not exists(select 1 from operation where key = ?2 and external_ref = ?1)";
-    tx.prepare_cached(sql)?.execute([found, key]).map(|_| ())
-}
-
+/// Adds evidence, and voids whatever a person has permitted and nobody has used: they did not know of this.
+///
 /// Each piece of evidence moves its operation to another version, so the version that it met numbers it.
-fn add_evidence(
+pub(super) fn add_evidence(
     tx: &Connection,
     now: Timestamp,
-    (key, version): (&str, u32),
-    class: &str,
-    source: &str,
-    detail: &str,
+    key: &str,
+    stands: &Stands,
+    new: &NewEvidence,
+    after: State,
 ) -> rusqlite::Result<()> {
-    let values = params![key, version, class, now.0, source, detail];
-    tx.prepare_cached("insert into evidence values(?1, ?2, ?3, ?4, ?5, ?6)")?.execute(values).map(|_| ())
+    let row = Evidence {
+        n: stands.version,
+        attempt: stands.sends,
+        class: new.class.to_owned(),
+        observed: now,
+        source: new.source.clone(),
+        detail: new.detail.clone(),
+        before: stands.state.as_str().to_owned(),
+        after: after.as_str().to_owned(),
+        link: Link::default(),
+    };
+    let link = chain::next(tx, row.content(key))?;
+    let sql = "insert into evidence values(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+    tx.prepare_cached(sql)?.execute(params![
+        key,
+        row.n,
+        row.attempt,
+        row.class,
+        row.observed.0,
+        row.source,
+        row.detail,
+        row.before,
+        row.after,
+        link.seq,
+        link.hash
+    ])?;
+    chain::advance(tx, &link)?;
+    if stands.state.is_authorised() {
+        let why = format!("{} from {}", new.class, new.source);
+        let sql = "update authorisation set voided = ?2
+                   where operation = ?1 and consumed_by is null and voided is null";
+        tx.prepare_cached(sql)?.execute([key, &why])?;
+    }
+    Ok(())
 }
 
 fn open_exception(
@@ -175,7 +342,8 @@ fn open_exception(
     key: &OperationKey,
     new: &NewException,
 ) -> rusqlite::Result<()> {
-    let sql = "insert into exception(operation, reason, owner, deadline, escalate_to, opened, facts, lookup, key_lapses)
+    let sql = "insert into exception(operation, reason, owner, deadline, escalate_to, opened, facts, lookup,
+                 key_lapses)
                values(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
     let lapses = new.key_lapses.map(|at| at.0);
     let values = params![
@@ -190,33 +358,11 @@ fn open_exception(
         lapses
     ];
     tx.prepare_cached(sql)?.execute(values)?;
-    let sql = "insert into alert(operation, kind, owner, raised) values(?1, ?2, ?3, ?4)";
-    let values = params![key.as_str(), new.reason.code(), new.owner, now.0];
-    tx.prepare_cached(sql)?.execute(values).map(|_| ())
+    raise(tx, now, key.as_str(), new.reason.code(), &new.owner)
 }
 
-pub(super) fn decide(tx: &Connection, now: Timestamp, decision: &Decision) -> rusqlite::Result<Written> {
-    let key = decision.key.as_str();
-    if let Some(found) = &decision.external_ref
-        && !link(tx, now, found, key)?
-    {
-        return Ok(Written::RefTaken);
-    }
-    let sql =
-        "update operation set state = ?3, version = version + 1, external_ref = coalesce(?4, external_ref),
-                 open = case when ?6 then 0 else open end, updated = ?5 where key = ?1 and version = ?2";
-    let ends = decision.state.is_terminal();
-    let values = params![key, decision.version, decision.state.as_str(), decision.external_ref, now.0, ends];
-    if tx.prepare_cached(sql)?.execute(values)? == 0 {
-        unlink(tx, decision.external_ref.as_deref(), key)?;
-        return Ok(Written::Stale);
-    }
-    let sql = "update exception set closed = ?2, decision = ?3, decided_by = ?4, decided_why = ?5
-               where operation = ?1 and closed is null and (reason = ?6) = ?7";
-    let (change, on_change) = (Reason::ChangedRequest.code(), decision.on_change);
-    let values = params![key, now.0, decision.action, decision.by, decision.reason, change, on_change];
-    tx.prepare_cached(sql)?.execute(values)?;
-    let detail = format!("{}: {}", decision.action, decision.reason);
-    add_evidence(tx, now, (key, decision.version), "person", &decision.by, &detail)?;
-    Ok(Written::Done)
+/// Tells somebody of something.
+fn raise(tx: &Connection, now: Timestamp, key: &str, kind: &str, owner: &str) -> rusqlite::Result<()> {
+    let sql = "insert into alert(operation, kind, owner, raised) values(?1, ?2, ?3, ?4)";
+    tx.prepare_cached(sql)?.execute(params![key, kind, owner, now.0]).map(|_| ())
 }

@@ -1,0 +1,58 @@
+//! Nothing reached the desk, and nothing shows it: people look, declare it, and permit another send.
+
+use crate::access::{Access, Draw, once};
+use crate::goals;
+use crate::places::on_create;
+use sim::fault::{Fault, Loss, What};
+use sim::plan::{Expect, Workload};
+use sim::scenario::{Goal, Story};
+
+/// Nothing reached the desk, and nothing shows it: people look, declare it, and permit another send.
+pub const SCENARIO: Access = Access {
+    name: "made-anew",
+    story: Story {
+        lines: "R17's request is lost, or comes so late that its owner looks before the desk has written it.\n\
+                No program may send it again here: the owner gets the case and searches the desk by hand.\n\
+                Who looks while a ticket can still come is told when it is too late for one, and looks again.\n\
+                Who finds nothing after that declares it absent; somebody else permits another ticket, once.\n\
+                The engine sends R17 under its next key, and whatever happens to that send is a doubt of its own.",
+        danger: "the word of a person who looked too early, or a permission that is used twice",
+        holds: "one record, recorded",
+    },
+    contracts: &["desk_nothing", "jira_cloud_issue"],
+    workload: plan,
+    faults,
+    storms: 500,
+    goals: &[
+        Goal {
+            name: "another ticket was permitted, made and recorded",
+            reached: |run| goals::made_anew(run) && goals::completed(run),
+        },
+        Goal {
+            name: "who looked too early found the ticket later",
+            reached: |run| goals::declared_too_early(run) && goals::confirmed_by_person(run),
+        },
+        Goal {
+            name: "the send that a person permitted was in doubt itself",
+            reached: |run| goals::made_anew(run) && goals::owned(run),
+        },
+    ],
+};
+
+fn plan(draw: &Draw<'_>) -> Workload {
+    let mut workload = once(draw, Expect::Recorded);
+    workload.made_anew = true;
+    let mut rng = draw.seed.stream("people");
+    // Some come at once, some after lunch.
+    let after_ms = if rng.chance(500) { 1_000..=60_000 } else { 60_000..=7_200_000 };
+    workload.person_after_ms = Some(rng.within(after_ms));
+    workload
+}
+
+fn faults(draw: &Draw<'_>) -> Vec<Fault> {
+    let mut rng = draw.seed.stream("moment of danger");
+    let late = rng.within(60_000..=89_000);
+    let lost = *rng.pick(&[Loss::Silence, Loss::Reset]);
+    let what = if rng.chance(500) { What::ApplyLate(late) } else { What::LoseRequest(lost) };
+    vec![on_create(1, what)]
+}

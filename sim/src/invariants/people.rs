@@ -1,0 +1,59 @@
+//! The invariant about people: nothing that they do goes without a trace.
+
+use super::{Court, Finding, TRACED};
+use crate::fault::{Call, ExchangeName};
+use crate::history::{Kind, Step};
+use std::collections::BTreeMap;
+
+/// What the workflow's own check of its records says, and whether each act that was taken is on record.
+pub(super) fn traced(court: &Court<'_>) -> Finding {
+    let mut finding = Finding::default();
+    for at in &court.run.beliefs {
+        finding.looked();
+        if let Some(wrong) = &at.belief.tampered {
+            let message = format!("The records are not as they were written: {wrong}.");
+            finding.violated(TRACED, "the records", vec![at.step], message);
+            return finding;
+        }
+    }
+    for (operation, taken) in taken(court) {
+        let Some(last) = taken.last() else { continue };
+        // Read after the last answer was heard.
+        let later = court.lasting.iter().filter(|believed| believed.step >= *last);
+        for op in later.filter_map(|believed| believed.operations.get(operation)) {
+            finding.looked();
+            let told = |text: &str| !text.trim().is_empty();
+            let whole = |act: &&crate::belief::BelievedDecision| {
+                told(&act.by) && told(&act.said) && told(&act.before) && told(&act.after)
+            };
+            let recorded = op.decisions.iter().filter(whole).count();
+            if recorded < taken.len() {
+                let message = format!(
+                    "{} decisions on {operation} were taken, and {recorded} are on record with who, why, before and \
+                     after.",
+                    taken.len()
+                );
+                finding.violated(TRACED, operation, vec![*last], message);
+                return finding;
+            }
+        }
+    }
+    finding
+}
+
+/// The decisions that were answered with success, by operation.
+fn taken<'a>(court: &Court<'a>) -> BTreeMap<&'a str, Vec<Step>> {
+    let mut taken: BTreeMap<&str, Vec<Step>> = BTreeMap::new();
+    let mut heard = |exchange: &'a ExchangeName, step| {
+        taken.entry(exchange.about.as_str()).or_default().push(step);
+    };
+    for event in court.run.history.events() {
+        match &event.kind {
+            Kind::Received { exchange, status: 200..=299, .. } if exchange.call == Call::Decide => {
+                heard(exchange, event.step);
+            }
+            _ => {}
+        }
+    }
+    taken
+}
