@@ -116,9 +116,11 @@ impl Court<'_> {
     /// permission that was asked for before anything was made excuses nothing.
     fn made_anew(&self, operation: &str) -> usize {
         let made = self.facts.made(operation);
-        let creations = self.facts.permits.iter().filter(|permit| {
-            permit.about == operation && permit.what == facts::Permitted::Creation
-        });
+        let creations = self
+            .facts
+            .permits
+            .iter()
+            .filter(|permit| permit.about == operation && permit.what == facts::Permitted::Creation);
         creations.filter(|permit| made.iter().any(|made| made.step < permit.step)).count()
     }
 

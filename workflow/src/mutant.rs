@@ -127,6 +127,8 @@ pub enum Mistake {
     AuthorisationReusable,
     /// What a person permitted is not taken up after a crash.
     AuthorisationForgotten,
+    /// A person who hangs up stops the taking of their decision half way.
+    HangUpCutsDecision,
 }
 
 /// Name, mistake, the invariant that must catch it, and the mistake in words.
@@ -387,6 +389,12 @@ pub const MISTAKES: &[(&str, Mistake, &str, &str)] = &[
         Mistake::AuthorisationForgotten,
         "V18",
         "what a person permitted is not taken up after a crash",
+    ),
+    (
+        "hang-up-cuts-decision",
+        Mistake::HangUpCutsDecision,
+        "V18",
+        "a person who hangs up stops the taking of their decision half way",
     ),
 ];
 

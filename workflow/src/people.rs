@@ -8,6 +8,7 @@ mod posted;
 use crate::clock::Timestamp;
 use crate::engine::{Engine, Shared};
 use crate::explain::{Explanation, explain};
+use crate::mutant::Mistake;
 use crate::operation::OperationKey;
 use crate::store::{Decision, Discrepancy, Exception, Head, StoreError, Tampered, Written};
 
@@ -177,7 +178,14 @@ impl Engine {
                 return Err(DecisionError::Unsigned(field));
             }
         }
-        let decided = self.take(key, verdict, decider).await;
+        // Who hangs up must not cut this short: what is durably permitted has to get on the agenda.
+        let (engine, key) = (self.clone(), key.clone());
+        let decided = if self.shared.mutant().is(Mistake::HangUpCutsDecision) {
+            self.take(&key, verdict, decider).await
+        } else {
+            let taken = tokio::spawn(async move { engine.take(&key, verdict, decider).await });
+            taken.await.expect("taking a decision does not panic and is never aborted")
+        };
         if let Err(DecisionError::Store(error)) = &decided {
             self.shared.stop(error);
         }

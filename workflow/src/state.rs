@@ -198,7 +198,9 @@ impl State {
     pub fn public(self) -> Public {
         match self {
             State::Received => Public::Received,
-            State::Ready | State::Backoff | State::Authorised | State::AuthorisedCreation => Public::Validated,
+            State::Ready | State::Backoff | State::Authorised | State::AuthorisedCreation => {
+                Public::Validated
+            }
             State::Sent | State::SentInDoubt => Public::Processing,
             State::InDoubt
             | State::RefMissing

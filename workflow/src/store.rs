@@ -21,8 +21,9 @@ pub use chain::{Head, Link, Tampered};
 pub use connections::{Connections, open_file};
 pub use open::{SCHEMA_VERSION, create_file};
 pub use records::{
-    Accepted, Attempt, Authorisation, Authorised, CaseChange, Decision, Discrepancy, Dossier, Evidence, Exception, Finding,
-    Intent, NewDelivery, NewEvidence, NewException, NewOperation, Operation, Recreation, Written,
+    Accepted, Attempt, Authorisation, Authorised, CaseChange, Decision, Discrepancy, Dossier, Evidence,
+    Exception, Finding, Intent, NewDelivery, NewEvidence, NewException, NewOperation, Operation, Recreation,
+    Written,
 };
 pub use rows::{Contents, StoredDelivery, read_all};
 
@@ -177,7 +178,8 @@ impl Store {
         external_ref: Option<String>,
         owner: String,
     ) -> Result<(), StoreError> {
-        let late = move |tx: &_, now| verbs::find_late(tx, now, &key, &evidence, external_ref.as_deref(), &owner);
+        let late =
+            move |tx: &_, now| verbs::find_late(tx, now, &key, &evidence, external_ref.as_deref(), &owner);
         self.committer.write(late).await
     }
 

@@ -442,7 +442,9 @@ pub(super) fn converges(court: &Court<'_>) -> Finding {
             (false, _) => under_others(ask.expect),
         };
         let good = match expect {
-            Expect::Recorded => completed && made.len() <= 1 + court.made_anew(&ask.operation) && !made.is_empty(),
+            Expect::Recorded => {
+                completed && made.len() <= 1 + court.made_anew(&ask.operation) && !made.is_empty()
+            }
             Expect::Rejected | Expect::Refused => rejected && made.is_empty(),
             Expect::NoneOwned => made.is_empty() && owned,
             Expect::NoRecord => made.is_empty() && (rejected || owned),

@@ -160,7 +160,8 @@ pub(super) fn bounded(court: &Court<'_>) -> Finding {
     let requests = court.run.plan.workload.requests.len();
     budgets += (court.max_sends as usize).saturating_mul(requests);
     if all > budgets {
-        let message = format!("{requests} requests were sent {all} times; their budgets together are {budgets}.");
+        let message =
+            format!("{requests} requests were sent {all} times; their budgets together are {budgets}.");
         finding.violated(BOUNDED, "all operations", last_step(court.run), message);
     }
     finding

@@ -4,8 +4,8 @@ use super::{DecisionError, Verdict};
 use crate::clock::Timestamp;
 use crate::engine::Shared;
 use crate::evidence::{Ownership, ownership};
-use crate::licence::doubt;
 use crate::known::Known;
+use crate::licence::doubt;
 use crate::mutant::Mistake;
 use crate::state::{Event, State, next};
 use crate::store::{Authorised, CaseChange, Dossier, Evidence, Exception};
@@ -179,12 +179,16 @@ impl Shared {
         let newer = dossier.evidence[declared + 1..].iter().find(|seen| !is_housekeeping(seen));
         if let Some(newer) = newer {
             let (n, class) = (newer.n, &newer.class);
-            return refused(format!("evidence {n} ({class}) is newer than the declaration: declare it absent again"));
+            return refused(format!(
+                "evidence {n} ({class}) is newer than the declaration: declare it absent again"
+            ));
         }
         let declared = &dossier.evidence[declared];
         if self.store.now().since(declared.observed) > def.policy.absence_max_age {
             let at = declared.observed;
-            return refused(format!("the declaration of {at} is too old: look again and declare it absent again"));
+            return refused(format!(
+                "the declaration of {at} is too old: look again and declare it absent again"
+            ));
         }
         if def.second_person && declared.source == by {
             let why = format!("{by} declared the record absent: somebody else has to permit another one");

@@ -42,14 +42,18 @@ pub(crate) fn offers(dossier: &Dossier, workflow: &Workflow, now: Timestamp) -> 
     };
     offers.push(Offer::new("assign", "Somebody else owns the case, with the same deadline, and is told."));
     let latest = dossier.exceptions.iter().map(|case| case.deadline).min();
-    offers.push(Offer { latest, ..Offer::new("snooze", "The case rests until then, at most until its deadline.") });
+    offers.push(Offer {
+        latest,
+        ..Offer::new("snooze", "The case rests until then, at most until its deadline.")
+    });
     let words = "It is on record; whoever decides on an older view is told that there is more.";
     offers.push(Offer::new("add_evidence", words));
     offers
 }
 
 fn confirm() -> Offer {
-    let words = "The record is fetched and compared; if it is this operation's, the operation is completed with it.";
+    let words =
+        "The record is fetched and compared; if it is this operation's, the operation is completed with it.";
     Offer::new("confirm_found", words)
 }
 
@@ -70,7 +74,8 @@ fn in_doubt(dossier: &Dossier, workflow: &Workflow, now: Timestamp) -> Vec<Offer
         let latest = lapses(operation, workflow);
         offers.push(Offer { latest, ..Offer::new("authorise_resend", words) });
     }
-    let words = "It is on record that there is none; then another one can be permitted, or the operation withdrawn.";
+    let words =
+        "It is on record that there is none; then another one can be permitted, or the operation withdrawn.";
     let settled = recovery.settled_after.zip(operation.last_possible_send);
     let earliest = settled.map(|(span, sent)| sent.after(span)).filter(|earliest| now < *earliest);
     offers.push(Offer { earliest, ..Offer::new("declare_absent", words) });
@@ -80,7 +85,8 @@ fn in_doubt(dossier: &Dossier, workflow: &Workflow, now: Timestamp) -> Vec<Offer
 }
 
 fn absent(workflow: &Workflow) -> Vec<Offer> {
-    let who = if workflow.definition().second_person { " Somebody else than who declared it absent." } else { "" };
+    let who =
+        if workflow.definition().second_person { " Somebody else than who declared it absent." } else { "" };
     let create = format!("Another record is made under another key, once.{who}");
     vec![
         confirm(),

@@ -83,7 +83,9 @@ impl Posted {
             "assign" => Verdict::Assign { owner: text(&mut self.owner, "`owner` must name who sees to it")? },
             "snooze" => {
                 let until = self.until.take();
-                Verdict::Snooze { until: until.ok_or("`until` must say until when, in milliseconds since 1970")? }
+                Verdict::Snooze {
+                    until: until.ok_or("`until` must say until when, in milliseconds since 1970")?,
+                }
             }
             "add_evidence" => Verdict::AddEvidence {
                 kind: text(&mut self.kind, "`kind` must say what it is: call, mail, screenshot")?,

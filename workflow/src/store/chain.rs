@@ -138,11 +138,14 @@ impl Contents {
     }
 
     fn walk(&self) -> Result<Head, Tampered> {
-        let deliveries = self.deliveries.iter().map(|row| {
-            (&row.link, row.content(), format!("delivery {} of {}", row.delivery_id, row.source))
-        });
-        let attempts =
-            self.attempts.iter().map(|(op, row)| (&row.link, row.content(op), format!("attempt {} of {op}", row.n)));
+        let deliveries = self
+            .deliveries
+            .iter()
+            .map(|row| (&row.link, row.content(), format!("delivery {} of {}", row.delivery_id, row.source)));
+        let attempts = self
+            .attempts
+            .iter()
+            .map(|(op, row)| (&row.link, row.content(op), format!("attempt {} of {op}", row.n)));
         let evidence = self
             .evidence
             .iter()
@@ -154,7 +157,9 @@ impl Contents {
             let expected = content.link(&last);
             if link.seq != expected.seq {
                 let missing = expected.seq;
-                return Err(Tampered(format!("row {missing} of the chain is missing or double; next is {name}")));
+                return Err(Tampered(format!(
+                    "row {missing} of the chain is missing or double; next is {name}"
+                )));
             }
             if *link != expected {
                 return Err(Tampered(format!("{name} (row {}) is not what was written there", link.seq)));
@@ -165,7 +170,9 @@ impl Contents {
             return Ok(last);
         }
         let (last, head) = (last.seq, self.head.seq);
-        Err(Tampered(format!("the chain ends at row {last}, and the store notes {head} rows or another hash")))
+        Err(Tampered(format!(
+            "the chain ends at row {last}, and the store notes {head} rows or another hash"
+        )))
     }
 
     /// Whether an operation stands where its last row leaves it.
@@ -174,7 +181,8 @@ impl Contents {
         let attempts: Vec<&Attempt> = of(&self.attempts, key).collect();
         let last_evidence = of(&self.evidence, key).max_by_key(|row| row.link.seq);
         let last_attempt = attempts.iter().max_by_key(|row| row.link.seq);
-        let sent_after = |row: &&Attempt| last_evidence.is_none_or(|evidence| evidence.link.seq < row.link.seq);
+        let sent_after =
+            |row: &&Attempt| last_evidence.is_none_or(|evidence| evidence.link.seq < row.link.seq);
         let stands = operation.state;
         let agrees = match (last_attempt.copied().filter(sent_after), last_evidence) {
             (Some(_), _) => matches!(stands, State::Sent | State::SentInDoubt),

@@ -17,7 +17,8 @@ pub(super) fn decide(tx: &Connection, now: Timestamp, decision: &Decision) -> ru
     {
         return Ok(Written::RefTaken);
     }
-    let sql = "update operation set state = ?2, version = version + 1, external_ref = coalesce(?3, external_ref),
+    let sql =
+        "update operation set state = ?2, version = version + 1, external_ref = coalesce(?3, external_ref),
                  open = case when ?4 then 0 else ?5 or open end, updated = ?6 where key = ?1";
     let (ends, permits) = (decision.state.is_terminal(), decision.permits.is_some());
     let values = params![key, decision.state.as_str(), decision.external_ref, ends, permits, now.0];

@@ -393,4 +393,3 @@ pub struct Dossier {
     /// The permission that stands: not used, not void.
     pub authorisation: Option<Authorisation>,
 }
-

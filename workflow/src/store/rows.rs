@@ -2,7 +2,8 @@
 
 use super::chain::{Head, Link};
 use super::{
-    Attempt, Authorisation, Authorised, Discrepancy, Dossier, Evidence, Exception, Operation, StoreError, chain,
+    Attempt, Authorisation, Authorised, Discrepancy, Dossier, Evidence, Exception, Operation, StoreError,
+    chain,
 };
 use crate::clock::Timestamp;
 use crate::operation::{Fingerprint, FrozenRequest, OperationKey, WireKey};
@@ -125,8 +126,7 @@ pub(super) fn standing_authorisation(db: &Connection, key: &str) -> rusqlite::Re
     db.prepare_cached(&sql)?.query_row([key], authorisation).optional()
 }
 
-const ATTEMPT: &str =
-    "select operation, n, wire_key, digest, intent_at, send_not_after, licence, authorisation, seq, hash from attempt";
+const ATTEMPT: &str = "select operation, n, wire_key, digest, intent_at, send_not_after, licence, authorisation, seq, hash from attempt";
 const EVIDENCE: &str =
     "select operation, n, attempt, class, observed, source, detail, before, after, seq, hash from evidence";
 
@@ -154,8 +154,7 @@ pub(super) fn dossier(db: &Connection, key: &OperationKey, cases: bool) -> rusql
     let mut evidence = list(db, &format!("{EVIDENCE} where operation = ?1"), [key], evidence)?;
     attempts.sort_by_key(|attempt| attempt.n);
     evidence.sort_by_key(|evidence| evidence.n);
-    let authorisation =
-        if operation.state.is_authorised() { standing_authorisation(db, key)? } else { None };
+    let authorisation = if operation.state.is_authorised() { standing_authorisation(db, key)? } else { None };
     Ok(Some(Dossier {
         authorisation,
         operation,
@@ -258,7 +257,8 @@ pub(super) fn read_tables(db: &Connection) -> rusqlite::Result<Contents> {
 }
 
 pub(super) fn discrepancies(db: &Connection) -> rusqlite::Result<Vec<Discrepancy>> {
-    let sql = "select id, kind, operation, ref, severity, detail, proposal, found, seen, status from discrepancy
+    let sql =
+        "select id, kind, operation, ref, severity, detail, proposal, found, seen, status from discrepancy
                order by found desc, id";
     list(db, sql, [], |row| {
         Ok(Discrepancy {

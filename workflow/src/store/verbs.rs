@@ -175,18 +175,20 @@ pub(super) fn intend(tx: &Connection, now: Timestamp, intent: &Intent) -> rusqli
 
 pub(super) fn add_attempt(tx: &Connection, key: &str, row: Attempt) -> rusqlite::Result<()> {
     let link = chain::next(tx, row.content(key))?;
-    tx.prepare_cached("insert into attempt values(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)")?.execute(params![
-        key,
-        row.n,
-        row.wire_key,
-        row.digest,
-        row.intent_at.0,
-        row.send_not_after.0,
-        row.licence,
-        row.authorisation,
-        link.seq,
-        link.hash
-    ])?;
+    tx.prepare_cached("insert into attempt values(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)")?.execute(
+        params![
+            key,
+            row.n,
+            row.wire_key,
+            row.digest,
+            row.intent_at.0,
+            row.send_not_after.0,
+            row.licence,
+            row.authorisation,
+            link.seq,
+            link.hash
+        ],
+    )?;
     chain::advance(tx, &link)
 }
 
@@ -247,9 +249,9 @@ fn contradiction(stands: &Stands, found: Option<&str>) -> Option<&'static str> {
         (state, Some(_), _) if state.is_terminal() && stands.external_ref.is_none() => {
             Some("the operation ended without a record, and there is one: withdraw the record, or confirm it")
         }
-        (State::ExceptionUnsent | State::Authorised, Some(_), _) => {
-            Some("every send was proven to have done nothing, and there is a record: a person compares the two")
-        }
+        (State::ExceptionUnsent | State::Authorised, Some(_), _) => Some(
+            "every send was proven to have done nothing, and there is a record: a person compares the two",
+        ),
         _ => None,
     }
 }
