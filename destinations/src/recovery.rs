@@ -101,8 +101,8 @@ pub struct Recovery {
     pub converge: Option<Convergence>,
     /// The best look-up, where there is one.
     pub lookup: Option<LookupRule>,
-    /// How long after the last possible send nothing of it can take effect any more, as a person's clock shows it:
-    /// late commit, transit, pause and skew. `None`: nobody knows.
+    /// How long after the last possible send nothing of it can take effect any more, as a person's clock
+    /// shows it: late commit, transit, pause and skew. `None`: nobody knows.
     pub settled_after: Option<Duration>,
 }
 

@@ -2,6 +2,7 @@
 //! opinion.
 
 mod checks;
+mod ends;
 mod facts;
 mod lasting;
 mod people;
@@ -112,8 +113,8 @@ impl Court<'_> {
         Slack::of(self.run, now).widen(doubt, forgotten)
     }
 
-    /// Records that people had made anew although one had been made: it was gone, or they had overlooked it. A
-    /// permission that was asked for before anything was made excuses nothing.
+    /// Records that people had made anew although one had been made: it was gone, or they had overlooked it.
+    /// A permission that was asked for before anything was made excuses nothing.
     fn made_anew(&self, operation: &str) -> usize {
         let made = self.facts.made(operation);
         let creations = self
@@ -157,7 +158,7 @@ const CHECKS: [Check; 17] = [
     lasting::bounded,
     checks::no_limbo,
     people::traced,
-    checks::converges,
+    ends::converges,
 ];
 
 /// Judges a run: every invariant, to the end, not only the first that breaks.

@@ -322,7 +322,8 @@ impl Supervisor<'_> {
                 continue;
             }
             let in_storm = deadline.is_none() && now() < self.field.lock().storm_until;
-            // Who only confirms what is there can wait for it; who declares that there is nothing can be too early.
+            // Who only confirms what is there can wait for it; who declares that there is nothing can be too
+            // early.
             if in_storm && !self.plan.workload.made_anew {
                 continue;
             }

@@ -6,7 +6,7 @@ use crate::process::{How, Place, Process, delivery, request as service_request, 
 use destinations::Assumptions;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
-use workflow::store::Contents;
+use workflow::store::{Contents, Link};
 
 const R17: &str = "R17:create-ticket:v1";
 const NOTHING: Contents = Contents {
@@ -16,6 +16,7 @@ const NOTHING: Contents = Contents {
     evidence: vec![],
     exceptions: vec![],
     alerts: vec![],
+    head: Link { seq: 0, hash: String::new() },
 };
 
 fn open() -> (Place, HelpDesk, Process) {
@@ -79,7 +80,8 @@ fn what_names_its_delivery_is_refused_and_recorded() {
     let kept: Vec<String> = contents.deliveries.iter().map(|d| d.delivery_id.clone()).collect();
     assert_eq!(kept, ["d-0", "d-1", "d-2", "d-3", "d-4", "d-5"]);
     assert!(contents.deliveries.iter().all(|d| d.operation.is_none() && d.outcome.starts_with("refused: ")));
-    assert_eq!(Contents { deliveries: vec![], ..contents }, NOTHING);
+    assert_eq!(contents.head.seq, 6, "each refusal is a row of the chain");
+    assert_eq!(Contents { deliveries: vec![], head: NOTHING.head, ..contents }, NOTHING);
     assert_eq!(deliver(1, json!("R17")).body, answers[1].1.body, "a repeat hears the same");
     assert_eq!(place.contents().deliveries.len(), 6, "and is on record once");
     assert_eq!(deliver(1, json!("R18")).status, 400);

@@ -5,6 +5,7 @@ use serde_json::Value;
 use std::time::Duration;
 use workflow::licence::{Facts, MissAt, Next, next_step};
 use workflow::state::State;
+use workflow::store::{Authorisation, Authorised};
 use workflow::{Policy, Timestamp};
 
 const START: Timestamp = Timestamp(1_000_000_000);
@@ -77,6 +78,22 @@ fn assumptions() -> [Assumptions; 3] {
     ]
 }
 
+/// What a person can have permitted in a state: nothing, long ago, and for a long time to come.
+fn authorisations(state: State) -> impl Iterator<Item = Option<Authorisation>> {
+    let until = |expires| Authorisation {
+        id: 1,
+        kind: if state == State::AuthorisedCreation { Authorised::Creation } else { Authorised::Resend },
+        by: "c42".into(),
+        reason: "it is needed".into(),
+        issued: at(10),
+        expires,
+        consumed_by: None,
+        voided: None,
+    };
+    let given = [Some(until(at(11))), Some(until(at(1_000_000)))];
+    [None].into_iter().chain(given.into_iter().filter(move |_| state.is_authorised()))
+}
+
 /// Where an operation can be when the next step is chosen: each state, with few and many sends and checks,
 /// young and old, with and without look-ups that found nothing.
 fn grid() -> Vec<(Facts, Timestamp)> {
@@ -101,7 +118,8 @@ fn grid() -> Vec<(Facts, Timestamp)> {
                 for now in [11, 60, 99, 101, 140, 161, 600, 5_000, 6_400, 6_600, 7_100, 7_300, 100_000] {
                     for misses in misses(5, now) {
                         for not_before in [0, 120] {
-                            let facts = Facts {
+                            let facts = |authorisation| Facts {
+                                authorisation,
                                 state,
                                 sends,
                                 checks,
@@ -110,7 +128,8 @@ fn grid() -> Vec<(Facts, Timestamp)> {
                                 not_before: at(not_before),
                                 misses: misses.clone(),
                             };
-                            grid.push((facts, at(now)));
+                            let all = authorisations(state).map(|given| (facts(given), at(now)));
+                            grid.extend(all);
                         }
                     }
                 }
@@ -165,6 +184,13 @@ fn no_contract_sends_where_no_contract_may() {
                 assert!(!sends || facts.state != State::RefMissing, "{about}");
                 assert!(!sends || !matches!(facts.state, State::Sent | State::SentInDoubt), "{about}");
                 let first = matches!(facts.state, State::Received | State::Ready);
+                // A person's word goes beyond budget and pause, once, and no further than the contract.
+                let first = first || facts.state.is_authorised();
+                let stands = facts.authorisation.as_ref().is_some_and(|given| now < given.expires);
+                assert!(!sends || stands || !facts.state.is_authorised(), "nobody permits it: {about}");
+                let again = facts.state == State::AuthorisedResend;
+                let licensed = recovery.may_resend(&workflow::licence::doubt(&facts, now)).is_some();
+                assert!(!sends || !again || licensed, "the contract does not permit it: {about}");
                 assert!(!sends || first || facts.sends < policy.max_sends, "beyond the budget: {about}");
                 assert!(!sends || first || now >= facts.not_before, "too early: {about}");
                 let untold = facts.state == State::InDoubt && contract.id == "desk_nothing";

@@ -5,6 +5,10 @@
 #![forbid(unsafe_code)]
 
 #[cfg(not(madsim))]
+mod acts;
+#[cfg(not(madsim))]
+mod chain;
+#[cfg(not(madsim))]
 mod client;
 #[cfg(madsim)]
 mod cross;

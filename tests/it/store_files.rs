@@ -82,6 +82,18 @@ fn a_store_of_a_newer_version_is_refused_and_left_alone() {
 }
 
 #[test]
+fn a_store_of_an_older_version_is_refused_and_left_alone() {
+    let place = Place::new();
+    filled(&place);
+    let store = open_file(&text(&place.store())).expect("a store");
+    store.execute_batch("pragma user_version = 1").expect("ours");
+    drop(store);
+    let before = read(&place.store());
+    insta::assert_snapshot!("older", refusal(&place));
+    assert_eq!(read(&place.store()), before);
+}
+
+#[test]
 fn a_database_of_another_program_is_refused_and_left_alone() {
     for version in [0, 1, 7] {
         let place = Place::new();

@@ -266,8 +266,7 @@ impl Engine {
     }
 
     async fn post_decision(&self, key: &OperationKey, action: &str, body: &[u8]) -> Result<Answer, Answer> {
-        let (verdict, decider) =
-            read(action, body, self.now()).map_err(|why| refusal(StatusCode::BAD_REQUEST, why))?;
+        let (verdict, decider) = read(action, body).map_err(|why| refusal(StatusCode::BAD_REQUEST, why))?;
         match self.decide(key, verdict, decider).await {
             Ok(()) => Ok((StatusCode::OK, json!({"operation": key, "decision": action}))),
             Err(error) => {

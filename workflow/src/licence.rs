@@ -164,7 +164,8 @@ fn send(ground: LicenceGround) -> Next {
     Next::Send(Licence { ground })
 }
 
-/// A person's word permits one send, for a while; a resend needs the contract's leave besides, at this instant.
+/// A person's word permits one send, for a while; a resend needs the contract's leave besides, at this
+/// instant.
 fn authorised(facts: &Facts, recovery: &Recovery, now: Timestamp) -> Next {
     let stands = facts.authorisation.as_ref().is_some_and(|given| now < given.expires);
     let in_doubt = facts.state == State::AuthorisedResend;

@@ -34,15 +34,15 @@ pub enum Verdict {
         /// Whether the person answers for a record that may exist.
         accept_risk: bool,
     },
-    /// "I have looked everywhere: there is no record." Counts only when nothing sent so far can take effect any
-    /// more at the time of looking.
+    /// "I have looked everywhere: there is no record." Counts only when nothing sent so far can take effect
+    /// any more at the time of looking.
     DeclareAbsent {
         /// Where and how they looked.
         how: String,
         /// When they looked.
         checked_at: Timestamp,
-        /// Whether the person answers for a record that comes later, where nobody knows when it is too late for
-        /// one.
+        /// Whether the person answers for a record that comes later, where nobody knows when it is too late
+        /// for one.
         accept_risk: bool,
     },
     /// "Send the same once more." Only where the contract permits that at this moment, or nothing was ever

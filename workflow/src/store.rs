@@ -166,8 +166,8 @@ impl Store {
         self.committer.write(find).await
     }
 
-    /// Records what became known of an operation that had moved on: nothing of it is rewritten. What contradicts it
-    /// becomes a discrepancy with an alert.
+    /// Records what became known of an operation that had moved on: nothing of it is rewritten. What
+    /// contradicts it becomes a discrepancy with an alert.
     ///
     /// # Errors
     /// [`StoreError`]; the evidence must be kept and recorded again.

@@ -189,8 +189,8 @@ impl<'a> Facts<'a> {
         asked.any(|permit| permit.what == what && between.contains(&permit.step))
     }
 
-    /// The sends of an operation, a slice for each record that people had made: what came before one is settled by
-    /// a person's word.
+    /// The sends of an operation, a slice for each record that people had made: what came before one is
+    /// settled by a person's word.
     pub(super) fn generations(&self, operation: &str) -> Vec<&[Send<'a>]> {
         let same = |a: &Send<'_>, b: &Send<'_>| !self.is_permitted(operation, [a, b], Permitted::Creation);
         self.sends(operation).chunk_by(same).collect()

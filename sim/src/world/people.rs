@@ -70,7 +70,8 @@ impl Supervisor<'_> {
         Ok(acted)
     }
 
-    /// Who finds nothing declares so; somebody else permits another record then. Who is too early looks again.
+    /// Who finds nothing declares so; somebody else permits another record then. Who is too early looks
+    /// again.
     async fn make_anew(&mut self, name: &str, people: &NodeHandle) -> Result<bool, End> {
         for _ in 0..LOOKS {
             let found = self.desk.record_of(name);

@@ -165,7 +165,8 @@ impl Shared {
         }
     }
 
-    /// Another record needs a fresh declaration that there is none, nothing newer than that, and a second person.
+    /// Another record needs a fresh declaration that there is none, nothing newer than that, and a second
+    /// person.
     fn create(&self, dossier: &Dossier, by: &str) -> Result<(), DecisionError> {
         let def = &self.workflow.definition;
         let refused = |why: String| Err(DecisionError::NotPermitted(why));

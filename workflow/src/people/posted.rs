@@ -34,7 +34,7 @@ impl Verdict {
 
 /// Every field that some act takes.
 #[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object with the fields of a decision")]
 struct Posted {
     by: String,
     reason: String,
@@ -50,14 +50,14 @@ struct Posted {
     note: Option<String>,
 }
 
-/// Reads an act; now is when it was posted.
+/// Reads an act.
 ///
 /// # Errors
 /// A sentence that names the field.
-pub(crate) fn read(action: &str, body: &[u8], now: Timestamp) -> Result<(Verdict, Decider), String> {
+pub(crate) fn read(action: &str, body: &[u8]) -> Result<(Verdict, Decider), String> {
     let mut posted: Posted =
         serde_json::from_slice(body).map_err(|e| format!("the decision is unreadable: {e}"))?;
-    let verdict = posted.verdict(action, now)?;
+    let verdict = posted.verdict(action)?;
     if let Some(field) = posted.left() {
         return Err(format!("`{action}` takes no `{field}`"));
     }
@@ -66,7 +66,7 @@ pub(crate) fn read(action: &str, body: &[u8], now: Timestamp) -> Result<(Verdict
 }
 
 impl Posted {
-    fn verdict(&mut self, action: &str, now: Timestamp) -> Result<Verdict, String> {
+    fn verdict(&mut self, action: &str) -> Result<Verdict, String> {
         Ok(match action {
             "confirm_found" => {
                 let external_ref = text(&mut self.external_ref, "`ref` must name the record that was found")?;
@@ -75,18 +75,13 @@ impl Posted {
             "reject" => Verdict::Reject { accept_risk: self.accept_risk.take().unwrap_or_default() },
             "declare_absent" => Verdict::DeclareAbsent {
                 how: text(&mut self.how, "`how` must say where and how you looked")?,
-                checked_at: self.checked_at.take().unwrap_or(now),
+                checked_at: time(&mut self.checked_at, "`checked_at` must say when you looked")?,
                 accept_risk: self.accept_risk.take().unwrap_or_default(),
             },
             "authorise_resend" => Verdict::AuthoriseResend,
             "authorise_creation" => Verdict::AuthoriseCreation,
             "assign" => Verdict::Assign { owner: text(&mut self.owner, "`owner` must name who sees to it")? },
-            "snooze" => {
-                let until = self.until.take();
-                Verdict::Snooze {
-                    until: until.ok_or("`until` must say until when, in milliseconds since 1970")?,
-                }
-            }
+            "snooze" => Verdict::Snooze { until: time(&mut self.until, "`until` must say until when")? },
             "add_evidence" => Verdict::AddEvidence {
                 kind: text(&mut self.kind, "`kind` must say what it is: call, mail, screenshot")?,
                 note: text(&mut self.note, "`note` must say what it shows")?,
@@ -110,6 +105,10 @@ impl Posted {
         .into_iter()
         .find_map(|(name, given)| given.then_some(name))
     }
+}
+
+fn time(field: &mut Option<Timestamp>, otherwise: &str) -> Result<Timestamp, String> {
+    field.take().ok_or_else(|| format!("{otherwise}, in milliseconds since 1970"))
 }
 
 /// A text that says something, of a length that people read.

@@ -1,9 +1,9 @@
 //! The hash chain over every row that is only ever added: deliveries, attempts and evidence, in the order in
 //! which they were written.
 //!
-//! Each row carries its number and `SHA-256(hash of the row before, number, SHA-256 of its content)`; the head
-//! stands in `meta`. Who edits, adds or takes out a row by hand has to write all later hashes anew and the head
-//! too: note the head that [`Contents::verify`] gives elsewhere, and even that shows.
+//! Each row carries its number and `SHA-256(hash of the row before, number, SHA-256 of its content)`; the
+//! head stands in `meta`. Who edits, adds or takes out a row by hand has to write all later hashes anew and
+//! the head too: note the head that [`Contents::verify`] gives elsewhere, and even that shows.
 
 use super::rows::{Contents, StoredDelivery};
 use super::{Attempt, Evidence};
@@ -123,12 +123,12 @@ pub(super) fn advance(tx: &Connection, link: &Link) -> rusqlite::Result<()> {
 pub struct Tampered(pub String);
 
 impl Contents {
-    /// Walks the chain from its first row to its head, and compares what the rows say with where each operation
-    /// stands. Gives the head.
+    /// Walks the chain from its first row to its head, and compares what the rows say with where each
+    /// operation stands. Gives the head.
     ///
     /// # Errors
-    /// At the first row that was edited, added or taken out, and at the first operation that does not stand where
-    /// its rows leave it.
+    /// At the first row that was edited, added or taken out, and at the first operation that does not stand
+    /// where its rows leave it.
     pub fn verify(&self) -> Result<Head, Tampered> {
         let head = self.walk()?;
         for operation in &self.operations {
