@@ -76,11 +76,8 @@ const BUDGET_SURVIVES: InvariantId =
     id("V11", "budget-survives", "sends are counted before they start, and stay within their budget");
 const MONOTONE: InvariantId =
     id("V13", "monotone", "older knowledge never overwrites newer: an end, a record, a decision stay");
-const TRACED: InvariantId = id(
-    "V17",
-    "traced",
-    "each decision of a person is on record with who, why, before and after, and the records are as written",
-);
+const TRACED: InvariantId =
+    id("V17", "traced", "a decision leaves who, why, before and after on record; no record is changed later");
 const CONVERGES: InvariantId =
     id("V18", "converges", "after the storm a request ends as expected, or is owned by a person");
 const STORE_DOUBT: InvariantId =

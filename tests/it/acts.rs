@@ -251,6 +251,31 @@ fn cases_change_hands_rest_and_grow() {
     insta::assert_snapshot!("traced", acts.join("\n"));
 }
 
+/// A case that nobody has decided in time is told to whoever was named for that, once, also by the next
+/// process.
+#[test]
+fn a_missed_deadline_is_told_once() {
+    let case = Case::open("desk_nothing", Outcome::Drop, |policy| policy);
+    let overdue = |place: &Place| -> Vec<String> {
+        let alerts = place.contents().alerts.into_iter();
+        alerts
+            .filter(|(_, kind, _)| kind == "overdue")
+            .map(|(about, _, to)| format!("{about} {to}"))
+            .collect()
+    };
+    assert_eq!(overdue(&case.place), Vec::<String>::new());
+    case.ahead.by(4 * 60 * MINUTE);
+    wait_for("the alert", || (!overdue(&case.place).is_empty()).then_some(()));
+    let Case { place, desk, process, ahead } = case;
+    process.crash();
+    let how = How { clock: ahead.clock(), ..How::hasty() };
+    let process = Process::start_as(&place, &desk, how).expect("the store is there");
+    let found = json!({"by": "c42", "reason": "found by its marker", "ref": "T93"});
+    assert_eq!(process.decide(R17, "confirm_found", &found).status, 200, "late is better than never");
+    process.until(R17, "completed/confirmed_by_human");
+    assert_eq!(overdue(&place), ["R17:create-ticket:v1 it-duty"]);
+}
+
 /// A success without an id says that there was a record.
 #[test]
 fn what_was_reported_as_made_is_not_declared_absent_without_a_risk() {

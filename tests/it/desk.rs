@@ -39,6 +39,8 @@ pub(crate) enum Outcome {
     ErrorAfter(u16),
     /// It is not applied; the answer is this refusal.
     Refuse(u16),
+    /// It is applied; the answer is an error that repeats the whole request, credentials included.
+    Echo,
 }
 
 /// How the connection of an exchange ends.
@@ -244,6 +246,12 @@ impl Shared {
             Some(Outcome::Hang | Outcome::ApplyLate(_)) => std::future::pending().await,
             Some(Outcome::WithoutId) => Ok(response(201, &[], serde_json::json!({"ticket": {}}))),
             Some(Outcome::ErrorAfter(status)) => Ok(error(status)),
+            Some(Outcome::Echo) => {
+                let credentials = request.headers.iter().find(|(name, _)| name == "authorization");
+                let credentials = credentials.map(|(_, value)| value.as_str()).unwrap_or_default();
+                let told = format!("{credentials} {}", String::from_utf8_lossy(&request.body));
+                Ok(response(500, &[], told.into()))
+            }
             _ => Ok(response(reply.status, &reply.headers, reply.body)),
         }
     }

@@ -5,7 +5,7 @@ use crate::client::{get, operation_path};
 use crate::desk::{HelpDesk, Outcome};
 use crate::process::{How, Place, Process, key, request, wait_for};
 use destinations::Assumptions;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::time::Duration;
 
 const R17: &str = "R17:create-ticket:v1";
@@ -227,12 +227,32 @@ fn a_late_commit_is_found_and_makes_no_second_record() {
     assert_eq!((desk.records(), desk.creates()), (vec!["T93".into()], 1));
 }
 
+/// The desk repeats the whole request in its error, and a person quotes it: the records keep neither the
+/// credentials nor what is declared personal, but for the request that is sent itself.
 #[test]
-fn credentials_are_sent_and_never_stored() {
-    let (place, _desk, process) = start("desk_nothing", &[]);
-    process.deliver("d-1", &request("R17"));
-    process.until(R17, "completed/confirmed");
+fn credentials_and_personal_fields_are_sent_and_told_to_nobody() {
+    let (place, desk) = (Place::new(), HelpDesk::open("desk_nothing", &[(1, Outcome::Echo)]));
+    let how = How { personal: vec!["requester".into()], ..How::default() };
+    let process = Process::start_as(&place, &desk, how).expect("a new store");
+    let person = "ada.example";
+    let request = json!({"id": "R17", "title": "R17: access to the archive", "requester": person});
+    process.deliver("d-1", &request);
+    let known = process.until(R17, "requiring_verification/exception");
+    let told = known["evidence"][0]["detail"].as_str().expect("words");
+    assert!(told.starts_with("500 \"[secret] {"), "{told}");
+    assert!(told.contains("[personal]"), "the fake repeated it: {told}");
+    assert!(desk.bodies().iter().all(|body| String::from_utf8_lossy(body).contains(person)), "it is sent");
+    let body = json!({"by": "c42", "reason": "ada.example needs it, says not-a-secret", "kind": "call", "note": person});
+    assert_eq!(process.decide(R17, "add_evidence", &body).status, 200);
+    let all = process.explain(R17).to_string();
+    assert!(!all.contains(person) && !all.contains("not-a-secret"), "{all}");
     process.crash();
+    let mut contents = place.contents();
+    for operation in &mut contents.operations {
+        assert!(operation.frozen.body.contains(person), "without it nothing could be sent again");
+        operation.frozen.body.clear();
+    }
+    assert!(!format!("{contents:?}").contains(person));
     for file in std::fs::read_dir(place.folder()).expect("a folder") {
         let bytes = std::fs::read(file.expect("a file").path()).expect("readable");
         assert!(!bytes.windows(12).any(|window| window == b"not-a-secret"));

@@ -41,6 +41,9 @@ pub struct Definition {
     pub intent: Vec<String>,
     /// The intent fields that must be there and not empty.
     pub required: Vec<String>,
+    /// Fields whose values appear nowhere but in the request that is sent: not in evidence, cases or logs.
+    /// What is neither sent nor personal is not stored at all.
+    pub personal: Vec<String>,
     /// The account at the destination that keys belong to.
     pub account: String,
     /// What the destination declares.
@@ -101,6 +104,7 @@ impl Definition {
             request_id: String::new(),
             intent: vec![],
             required: vec![],
+            personal: vec![],
             account: "main".into(),
             contract: Arc::new(contract),
             assumptions: Assumptions::default(),

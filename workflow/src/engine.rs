@@ -12,7 +12,7 @@ use crate::operation::OperationKey;
 use crate::state::State;
 use crate::store::{NewEvidence, Operation, Store, StoreAt, StoreError};
 use std::sync::{Arc, OnceLock};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
 /// What an engine needs to run.
@@ -42,6 +42,8 @@ pub(crate) struct Shared {
     people: OnceLock<Store>,
     pub(crate) connector: Connector,
     pub(crate) agenda: Agenda,
+    /// Told when a case was opened.
+    pub(crate) cases: Notify,
     stopped: watch::Sender<Option<StoreError>>,
 }
 
@@ -70,6 +72,7 @@ impl Engine {
             store,
             people: OnceLock::new(),
             connector,
+            cases: Notify::new(),
             stopped: watch::Sender::new(None),
         };
         let engine = Engine { shared: Arc::new(shared) };
@@ -107,7 +110,9 @@ impl Engine {
             tokio::spawn(async move { guard.0.work().await })
         };
         let workers = self.shared.workflow.definition.policy.workers;
-        let _workers = Workers((0..workers).map(|_| worker()).collect());
+        let guard = Guard(self.shared.clone());
+        let watch = tokio::spawn(async move { guard.0.watch_deadlines().await });
+        let _workers = Workers((0..workers).map(|_| worker()).chain([watch]).collect());
         let mut stopped = self.shared.stopped.subscribe();
         let failed = stopped.wait_for(Option::is_some).await.expect("the sender lives as long as `self`");
         Err(failed.clone().expect("it was waited for"))
@@ -159,6 +164,35 @@ impl Shared {
         if !matches!(error, StoreError::Transient(_)) {
             tracing::error!(%error, "the store failed; the engine stops");
             self.stopped.send_replace(Some(error.clone()));
+        }
+    }
+
+    /// Tells somebody when a case has not been decided in time.
+    async fn watch_deadlines(&self) {
+        let policy = &self.workflow.definition.policy;
+        loop {
+            let escalated = match self.store.next_deadline().await {
+                Ok(None) => {
+                    self.cases.notified().await;
+                    continue;
+                }
+                Ok(Some(deadline)) if self.store.now() >= deadline => self.store.escalate().await.map(|_| ()),
+                Ok(Some(deadline)) => {
+                    // A wall clock that is set ahead is noticed by then.
+                    let sleep = deadline.remaining_at(self.store.now()).min(policy.longest_pause);
+                    tokio::time::sleep(sleep).await;
+                    continue;
+                }
+                Err(error) => Err(error),
+            };
+            match escalated {
+                Ok(()) => {}
+                Err(StoreError::Transient(why)) => {
+                    tracing::warn!(%why, "overdue cases are told of when the store can be used again");
+                    tokio::time::sleep(policy.first_pause).await;
+                }
+                Err(error) => return self.stop(&error),
+            }
         }
     }
 

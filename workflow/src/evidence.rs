@@ -1,5 +1,6 @@
 //! What a send or a look-up showed, and what that proves under the destination's contract.
 
+use crate::hidden::Hidden;
 use bytes::Bytes;
 use destinations::Contract;
 use serde_json::Value;
@@ -57,10 +58,12 @@ pub enum Proof {
 }
 
 /// What one observation of a create proves. Everything that the contract does not document proves nothing.
-pub fn prove(observed: &Observed, contract: &Contract) -> Proof {
+pub fn prove(observed: &Observed, contract: &Contract, hidden: &Hidden) -> Proof {
     let (status, body) = match observed {
-        Observed::NotSent { why } => return Proof::NotApplied(format!("nothing was sent: {why}")),
-        Observed::Broken { why } => return Proof::Unknown(why.clone()),
+        Observed::NotSent { why } => {
+            return Proof::NotApplied(format!("nothing was sent: {}", hidden.clean(why)));
+        }
+        Observed::Broken { why } => return Proof::Unknown(hidden.clean(why)),
         Observed::Answer { status, body } => (*status, body),
     };
     match status {
@@ -69,10 +72,10 @@ pub fn prove(observed: &Observed, contract: &Contract) -> Proof {
         200..=299 => read_record(body).map_or(Proof::CreatedWithoutRef, Proof::Created),
         _ if is_conflict(status, body, contract) => Proof::Exists { id: existing_id(body) },
         _ if contract.not_executed(status, body) => {
-            let reason = format!("{status} {}", error_text(body));
+            let reason = format!("{status} {}", error_text(body, hidden));
             if matches!(status, 429 | 503) { Proof::NotApplied(reason) } else { Proof::Refused(reason) }
         }
-        _ => Proof::Unknown(format!("{status} {}", error_text(body))),
+        _ => Proof::Unknown(format!("{status} {}", error_text(body, hidden))),
     }
 }
 
@@ -117,9 +120,10 @@ fn existing_id(body: &[u8]) -> Option<String> {
     error_field(body, "existing_id")
 }
 
-/// The error's code, or the start of the body: enough to recognise it, never the whole.
-fn error_text(body: &[u8]) -> String {
-    error_code(body).unwrap_or_else(|| String::from_utf8_lossy(&body[..body.len().min(80)]).into_owned())
+/// The error's code, or the start of the body: enough to recognise it, never the whole, and nothing hidden.
+fn error_text(body: &[u8], hidden: &Hidden) -> String {
+    let text = error_code(body).unwrap_or_else(|| String::from_utf8_lossy(body).into_owned());
+    hidden.clean(&text).chars().take(80).collect()
 }
 
 /// Whether a record is the one that an operation asked for.
@@ -191,12 +195,12 @@ mod tests {
     #[test]
     fn only_a_readable_id_is_a_confirmation() {
         let desk = contract("desk_nothing");
-        let created = prove(&answer(201, json!({"ticket": {"id": "T93"}})), &desk);
+        let created = prove(&answer(201, json!({"ticket": {"id": "T93"}})), &desk, &Hidden::default());
         assert!(matches!(created, Proof::Created(Record { id, .. }) if id == "T93"));
         for body in [json!({}), json!({"ticket": {}}), json!({"ticket": {"id": ""}}), json!([])] {
-            assert_eq!(prove(&answer(201, body), &desk), Proof::CreatedWithoutRef);
+            assert_eq!(prove(&answer(201, body), &desk, &Hidden::default()), Proof::CreatedWithoutRef);
         }
-        let accepted = prove(&answer(202, json!({"ticket": {"id": "T93"}})), &desk);
+        let accepted = prove(&answer(202, json!({"ticket": {"id": "T93"}})), &desk, &Hidden::default());
         assert_eq!(accepted, Proof::CreatedWithoutRef, "accepted is not created");
     }
 
@@ -204,27 +208,35 @@ mod tests {
     fn silence_and_undocumented_errors_prove_nothing() {
         let desk = contract("desk_nothing");
         let broken = Observed::Broken { why: "no answer within 10s".into() };
-        assert!(matches!(prove(&broken, &desk), Proof::Unknown(_)));
+        assert!(matches!(prove(&broken, &desk, &Hidden::default()), Proof::Unknown(_)));
         for status in [408, 409, 500, 502, 504] {
-            assert!(matches!(prove(&answer(status, json!({})), &desk), Proof::Unknown(_)), "{status}");
+            assert!(
+                matches!(prove(&answer(status, json!({})), &desk, &Hidden::default()), Proof::Unknown(_)),
+                "{status}"
+            );
         }
     }
 
     #[test]
     fn a_documented_refusal_is_final_and_nothing_sent_is_retryable() {
         let desk = contract("desk_nothing");
-        let refused = prove(&answer(422, json!({"error": {"code": "validation"}})), &desk);
+        let refused =
+            prove(&answer(422, json!({"error": {"code": "validation"}})), &desk, &Hidden::default());
         assert_eq!(refused, Proof::Refused("422 validation".into()));
         let unsent = Observed::NotSent { why: "connection refused".into() };
-        assert!(matches!(prove(&unsent, &desk), Proof::NotApplied(_)));
+        assert!(matches!(prove(&unsent, &desk, &Hidden::default()), Proof::NotApplied(_)));
     }
 
     #[test]
     fn a_conflict_is_a_reason_to_read_not_a_failure() {
         let desk = contract("desk_unique_ref");
         let conflict = json!({"error": {"code": "external_id_taken", "existing_id": "T93"}});
-        assert_eq!(prove(&answer(409, conflict), &desk), Proof::Exists { id: Some("T93".into()) });
-        let other = prove(&answer(409, json!({"error": {"code": "edit_conflict"}})), &desk);
+        assert_eq!(
+            prove(&answer(409, conflict), &desk, &Hidden::default()),
+            Proof::Exists { id: Some("T93".into()) }
+        );
+        let other =
+            prove(&answer(409, json!({"error": {"code": "edit_conflict"}})), &desk, &Hidden::default());
         assert!(matches!(other, Proof::Unknown(_)));
     }
 

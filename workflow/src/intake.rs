@@ -232,6 +232,7 @@ impl Engine {
                 answer(StatusCode::ACCEPTED, "same")
             }
             Accepted::Changed => {
+                self.shared.cases.notify_one();
                 let (status, mut body) = answer(StatusCode::CONFLICT, "changed");
                 body["error"] =
                     "this request was delivered before with another meaning; a person decides".into();

@@ -25,6 +25,7 @@ pub mod definition;
 pub mod engine;
 pub mod evidence;
 pub mod explain;
+pub mod hidden;
 pub mod http;
 mod intake;
 mod known;

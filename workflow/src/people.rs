@@ -212,6 +212,8 @@ impl Engine {
         });
         let Decider { by, reason, .. } = decider;
         let reason = judged.said.map_or(reason.clone(), |said| format!("{reason}; {said}"));
+        // People quote what they see; the records keep no more of it than is declared.
+        let reason = self.shared.hidden(&dossier.operation.frozen.body).clean(&reason);
         let decision = Decision {
             key: key.clone(),
             version,

@@ -3,6 +3,7 @@
 use crate::clock::Timestamp;
 use crate::engine::Shared;
 use crate::evidence::{LookupReport, Observed, Ownership, Proof, Record, ownership, prove};
+use crate::hidden::Hidden;
 use crate::known::{Known, MISS, MISS_UNPROVEN};
 use crate::licence::{Licence, Reason};
 use crate::mutant::{Mistake, rendered_anew};
@@ -123,7 +124,8 @@ impl Shared {
     /// What a send proves, read to its end: a conflict is followed to the record that it speaks of.
     async fn learn(&self, operation: &Operation, frozen: &FrozenRequest, observed: Observed) -> Learnt {
         let sent: Value = serde_json::from_str(&frozen.body).unwrap_or_default();
-        let proof = prove(&observed, &self.workflow.definition.contract);
+        let hidden = self.hidden(&frozen.body);
+        let proof = prove(&observed, &self.workflow.definition.contract, &hidden);
         match self.mutant().proof(&observed, proof) {
             Proof::Created(record) => match ownership(&record, &sent) {
                 Ownership::NotOurs(why) => {
@@ -177,6 +179,11 @@ impl Shared {
         }
     }
 
+    /// What words about an operation must not hold.
+    pub(crate) fn hidden(&self, body: &str) -> Hidden {
+        Hidden::of(&self.workflow.definition, self.setup.credentials.as_ref(), body)
+    }
+
     /// Looks a value up by the contract's way; none where it offers no way.
     async fn look_up(&self, value: &str) -> Option<LookupReport> {
         let rule = self.workflow.recovery.lookup.as_ref()?;
@@ -217,7 +224,10 @@ impl Shared {
             LookupReport::Incomplete(why) if self.mutant().is(Mistake::LookupErrorIsMiss) => {
                 Learnt::new(Event::Unknown, MISS, why)
             }
-            LookupReport::Incomplete(why) => Learnt::new(Event::Unknown, "lookup_failed", why),
+            LookupReport::Incomplete(why) => {
+                let why = self.hidden(&operation.frozen.body).clean(&why);
+                Learnt::new(Event::Unknown, "lookup_failed", why)
+            }
         };
         let evidence = NewEvidence { class: learnt.class, source: "look-up".into(), detail: learnt.detail };
         self.record(known, learnt.event, evidence, learnt.external_ref).await
@@ -324,7 +334,12 @@ impl Shared {
             let finding = self.finding(&known.operation, state, &evidence, external_ref.clone(), reason);
             let key = known.operation.key.clone();
             let failed = match self.store.find(finding).await {
-                Ok(Written::Done) => return Ok(state),
+                Ok(Written::Done) => {
+                    if reason.is_some() {
+                        self.cases.notify_one();
+                    }
+                    return Ok(state);
+                }
                 Ok(Written::RefTaken) => {
                     (event, external_ref, reason) = (Event::Conflict, None, Some(Reason::Conflict));
                     stale += 1;

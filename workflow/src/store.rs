@@ -183,6 +183,22 @@ impl Store {
         self.committer.write(late).await
     }
 
+    /// The earliest deadline of a case that nobody has been told of as overdue.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub(crate) async fn next_deadline(&self) -> Result<Option<Timestamp>, StoreError> {
+        self.committer.read(verbs::next_deadline).await
+    }
+
+    /// Tells whoever is to hear of it of each case whose deadline has passed; gives how many there were.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub(crate) async fn escalate(&self) -> Result<usize, StoreError> {
+        self.committer.write(verbs::escalate).await
+    }
+
     /// Walks the hash chain and compares it with where each operation stands.
     ///
     /// # Errors

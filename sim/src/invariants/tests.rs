@@ -70,12 +70,12 @@ impl Told {
             _ => Standing::InDoubt,
         };
         let operation = BelievedOperation {
+            decisions: vec![],
             name: OPERATION.into(),
             standing,
             words: words.into(),
             record: record.map(str::to_owned),
-            attempts: vec![BelievedAttempt { key: "wf1-a".into(), digest: "7c1e".into()     decisions: vec![],
-        }; sends],
+            attempts: vec![BelievedAttempt { key: "wf1-a".into(), digest: "7c1e".into() }; sends],
             waiting: Waiting::Engine,
             basis: Basis::None,
         };

@@ -41,7 +41,7 @@ create table external_ref(ref text primary key, operation text not null, linked 
   strict, without rowid;
 create table exception(id integer primary key, operation text not null, reason text not null, owner text not null,
   deadline integer not null, escalate_to text not null, opened integer not null, facts text not null,
-  lookup text not null, key_lapses integer, snoozed_until integer, closed integer, decision text, decided_by text, decided_why text) strict;
+  lookup text not null, key_lapses integer, snoozed_until integer, escalated integer, closed integer, decision text, decided_by text, decided_why text) strict;
 create index exception_open on exception(deadline) where closed is null;
 create table alert(id integer primary key, operation text not null, kind text not null, owner text not null,
   raised integer not null) strict;

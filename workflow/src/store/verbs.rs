@@ -363,6 +363,24 @@ fn open_exception(
     raise(tx, now, key.as_str(), new.reason.code(), &new.owner)
 }
 
+/// The earliest deadline of a case that nobody has been told of as overdue.
+pub(super) fn next_deadline(db: &Connection) -> rusqlite::Result<Option<Timestamp>> {
+    let sql = "select min(deadline) from exception where closed is null and escalated is null";
+    db.prepare_cached(sql)?.query_row([], |row| Ok(row.get::<_, Option<i64>>(0)?.map(Timestamp)))
+}
+
+/// Tells, of each case whose deadline has passed, whoever is to hear of that; once a case. How many there
+/// were.
+pub(super) fn escalate(tx: &Connection, now: Timestamp) -> rusqlite::Result<usize> {
+    let sql = "insert into alert(operation, kind, owner, raised)
+               select operation, 'overdue', escalate_to, ?1 from exception
+               where closed is null and escalated is null and deadline <= ?1";
+    tx.prepare_cached(sql)?.execute([now.0])?;
+    let sql =
+        "update exception set escalated = ?1 where closed is null and escalated is null and deadline <= ?1";
+    tx.prepare_cached(sql)?.execute([now.0])
+}
+
 /// Tells somebody of something.
 fn raise(tx: &Connection, now: Timestamp, key: &str, kind: &str, owner: &str) -> rusqlite::Result<()> {
     let sql = "insert into alert(operation, kind, owner, raised) values(?1, ?2, ?3, ?4)";
