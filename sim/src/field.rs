@@ -112,8 +112,8 @@ pub(crate) struct State {
 
 impl State {
     /// What chooses what a power cut or a decay of the disk does here.
-    fn crash_seed(&self) -> u64 {
-        u64::from(self.boot) << 32 | u64::from(self.syncs)
+    fn crash_seed(&self, drawn: u64) -> u64 {
+        drawn ^ (u64::from(self.boot) << 32 | u64::from(self.syncs))
     }
 }
 
@@ -129,6 +129,7 @@ pub(crate) struct Field {
     take_journal: bool,
     note_places: bool,
     pub(crate) reroll: Rerolling,
+    disk_seed: u64,
     me: Weak<Field>,
 }
 
@@ -142,6 +143,8 @@ pub(crate) struct FieldOptions {
     pub(crate) journal: bool,
     pub(crate) places: bool,
     pub(crate) reroll: Option<Reroll>,
+    /// Draws what a power cut leaves of unsynced writes, and which bit decays.
+    pub(crate) disk_seed: u64,
 }
 
 pub(crate) fn now() -> Nanos {
@@ -196,6 +199,7 @@ impl Field {
                 take_journal: options.journal,
                 note_places: options.places,
                 reroll: Rerolling::new(options.reroll),
+                disk_seed: options.disk_seed,
                 me: me.clone(),
             }
         })

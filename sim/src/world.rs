@@ -164,6 +164,7 @@ async fn live(
         journal: options.journal,
         places: options.places,
         reroll: options.reroll,
+        disk_seed: plan.case.seed.stream("disk").bits(),
     };
     let field = Field::new(scenario.image(), field_options, sender);
     crate::vfs::seed_randomness(plan.schedule, 0);

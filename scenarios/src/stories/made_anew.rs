@@ -1,11 +1,14 @@
 //! Nothing reached the desk, and nothing shows it: people look, declare it, and permit another send.
 
-use crate::access::{Access, Draw, once};
+use crate::access::{Access, Draw, once, operation};
 use crate::goals;
 use crate::places::on_create;
-use sim::fault::{Fault, Loss, What};
+use sim::fault::{Call, ExchangeName, Fault, Loss, Phase, Place, What, When};
 use sim::plan::{Expect, Workload};
 use sim::scenario::{Goal, Story};
+
+/// The sync that makes the permission durable at a desk without look-ups, where nothing else goes wrong.
+const SYNC_OF_THE_PERMISSION: u32 = 8;
 
 /// Nothing reached the desk, and nothing shows it: people look, declare it, and permit another send.
 pub const SCENARIO: Access = Access {
@@ -39,8 +42,35 @@ pub const SCENARIO: Access = Access {
     ],
 };
 
+/// What goes wrong when the permission is durable.
+#[derive(PartialEq, Eq)]
+enum Then {
+    /// Nothing.
+    Nothing,
+    /// Its process dies, with or without having sent.
+    Death,
+    /// Its process stands still until the person has hung up.
+    Pause,
+}
+
+/// What becomes of the first send, and what happens at the permission.
+fn danger(draw: &Draw<'_>) -> (What, Then) {
+    let mut rng = draw.seed.stream("moment of danger");
+    let late = rng.within(60_000..=89_000);
+    let lost = *rng.pick(&[Loss::Silence, Loss::Reset]);
+    let what = if rng.chance(500) { What::ApplyLate(late) } else { What::LoseRequest(lost) };
+    let then = match rng.within(0..=3) {
+        0 => Then::Death,
+        1 if draw.contract.id == "desk_nothing" => Then::Pause,
+        _ => Then::Nothing,
+    };
+    (what, then)
+}
+
 fn plan(draw: &Draw<'_>) -> Workload {
-    let mut workload = once(draw, Expect::Recorded);
+    // Whether a process that died had sent is a doubt of its own, which a person may have to end.
+    let dies = danger(draw).1 == Then::Death;
+    let mut workload = once(draw, if dies { Expect::AtMostOne } else { Expect::Recorded });
     workload.made_anew = true;
     let mut rng = draw.seed.stream("people");
     // Some come at once, some after lunch.
@@ -50,9 +80,20 @@ fn plan(draw: &Draw<'_>) -> Workload {
 }
 
 fn faults(draw: &Draw<'_>) -> Vec<Fault> {
-    let mut rng = draw.seed.stream("moment of danger");
-    let late = rng.within(60_000..=89_000);
-    let lost = *rng.pick(&[Loss::Silence, Loss::Reset]);
-    let what = if rng.chance(500) { What::ApplyLate(late) } else { What::LoseRequest(lost) };
-    vec![on_create(1, what)]
+    let (what, then) = danger(draw);
+    let then = match then {
+        Then::Nothing => None,
+        Then::Death => Some(Fault { at: decision_answered(2), what: What::Kill(100) }),
+        Then::Pause => {
+            let at = Place::Sync { boot: 1, nth: SYNC_OF_THE_PERMISSION, when: When::Before };
+            Some(Fault { at, what: What::Pause(9_000) })
+        }
+    };
+    [on_create(1, what)].into_iter().chain(then).collect()
+}
+
+/// Where the answer to the n-th decision on R17 arrives.
+fn decision_answered(nth: u32) -> Place {
+    let exchange = ExchangeName { call: Call::Decide, about: operation("R17"), nth };
+    Place::Phase { exchange, phase: Phase::Answered }
 }

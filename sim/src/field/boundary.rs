@@ -80,12 +80,17 @@ impl Field {
             What::ReadError => state.disk.read_fails = true,
             What::BitFlip => {
                 state.disk.spoiled = true;
-                let seed = state.crash_seed();
+                let seed = state.crash_seed(self.disk_draw());
                 state.machine.flip_bit(seed);
             }
             What::LyingSync => (state.disk.sync_lies, state.disk.spoiled) = (true, true),
             other => unreachable!("the tape keeps {} away from boundaries", other.kind()),
         }
+    }
+
+    /// What the disk's luck is drawn from: each seed has its own.
+    fn disk_draw(&self) -> u64 {
+        self.reroll.seed().map_or(self.disk_seed, |anew| anew.stream("disk").bits())
     }
 
     /// The process dies: first its disk and wires stop, then its tasks.
@@ -99,7 +104,7 @@ impl Field {
                 None => state.process.kill(),
                 Some(keep) => {
                     state.machine.power_off();
-                    let seed = state.crash_seed();
+                    let seed = state.crash_seed(self.disk_draw());
                     let image = state.machine.crash(&crash_keep(keep, seed));
                     let me = self.me.clone();
                     state.machine = Machine::boot(image, Arc::new(Hooks(me)), seed);
