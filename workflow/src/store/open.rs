@@ -134,9 +134,9 @@ fn number(db: &Connection, sql: &str) -> rusqlite::Result<i64> {
 /// After a process died at the sync of its log, or after that sync failed, a commit can be visible that the
 /// disk does not hold. A checkpoint copies it to the database file; but the log on the disk may still end
 /// before it, and would be replayed over the newer pages. So the log begins anew, under other salts, and one
-/// real write makes that durable. It is not cut to nothing: a power cut before that write is synced could keep
-/// the new length with the old bytes, and the first commit of the old log would be replayed alone. Nothing that
-/// can be read here tells whether it is needed, so it is done at every start.
+/// real write makes that durable. It is not cut to nothing: a power cut before that write is synced could
+/// keep the new length with the old bytes, and the first commit of the old log would be replayed alone.
+/// Nothing that can be read here tells whether it is needed, so it is done at every start.
 fn make_durable(db: &Connection, mutant: Mutant) -> rusqlite::Result<()> {
     if mutant.is(Mistake::NothingAfterOpening) {
         return Ok(());
