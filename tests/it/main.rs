@@ -40,6 +40,8 @@ mod node_faults;
 mod people;
 #[cfg(not(madsim))]
 mod process;
+#[cfg(not(madsim))]
+mod queue;
 #[cfg(madsim)]
 mod readme;
 #[cfg(madsim)]

@@ -19,6 +19,8 @@
 #![forbid(unsafe_code)]
 
 mod agenda;
+#[cfg(all(feature = "cli", not(madsim)))]
+pub mod cli;
 pub mod clock;
 pub mod connector;
 pub mod definition;
