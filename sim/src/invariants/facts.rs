@@ -44,9 +44,10 @@ pub(super) enum Permitted {
     Creation,
 }
 
-/// A person's request to permit a send. Whether it was taken is for the workflow to say; nobody else can have
-/// permitted more than was asked for.
+/// A person's request to permit a send, unless they heard that it was refused. What was not heard may have
+/// been taken; nobody else can have permitted more than was asked for.
 pub(super) struct Permit<'a> {
+    exchange: &'a ExchangeName,
     pub(super) about: &'a str,
     pub(super) step: Step,
     pub(super) what: Permitted,
@@ -61,7 +62,7 @@ impl<'a> Permit<'a> {
             _ => return None,
         };
         let is_decision = exchange.call == Call::Decide;
-        is_decision.then(|| Permit { about: &exchange.about, step: event.step, what })
+        is_decision.then(|| Permit { exchange, about: &exchange.about, step: event.step, what })
     }
 }
 
@@ -126,6 +127,8 @@ impl<'a> Facts<'a> {
                 }
                 Kind::Hand { about, record, did } => facts.hands.push((about, record, *did)),
                 Kind::Received { exchange, status, summary, record, empty } => {
+                    let refused = exchange.call == Call::Decide && *status >= 300;
+                    facts.permits.retain(|permit| !refused || permit.exchange != exchange);
                     let sent = left.get(exchange).copied().unwrap_or(event.t_ns);
                     facts.heard(
                         exchange,

@@ -1,7 +1,7 @@
 //! Histories written by hand: each invariant about what lasts breaks where it should, and nowhere else.
 
 use super::{INVARIANTS, judge};
-use crate::belief::{Basis, Belief, BelievedAttempt, BelievedOperation, Standing, Waiting};
+use crate::belief::{Basis, Belief, BelievedAttempt, BelievedDecision, BelievedOperation, Standing, Waiting};
 use crate::fault::{Call, ExchangeName, Fault, FaultTape, Place, What, When};
 use crate::fixture::{OPERATION, Toy, create, pipeline};
 use crate::history::{Kind, Nanos, Step};
@@ -35,9 +35,13 @@ impl Told {
     }
 
     fn create(&mut self) {
+        self.create_with("wf1-a");
+    }
+
+    fn create_with(&mut self, key: &str) {
         self.creates += 1;
         let (exchange, summary) = (create(self.creates), "POST /tickets".to_owned());
-        let (key, digest) = (Some("wf1-a".to_owned()), "7c1e".to_owned());
+        let (key, digest) = (Some(key.to_owned()), format!("7c1e of {key}"));
         self.add(Kind::Sent { exchange, to: "helpdesk", key, digest, summary });
     }
 
@@ -46,10 +50,20 @@ impl Told {
         self.add(if fails { failed } else { Kind::Synced { boot: 1, nth: 1 } });
     }
 
+    fn effect(&mut self, record: &str) {
+        let record = record.to_owned();
+        self.add(Kind::Effect { about: OPERATION.into(), record, key: None, late: false });
+    }
+
     /// A person's confirmation, and its answer.
     fn confirm(&mut self, nth: u32) {
+        self.decide("confirm_found", nth, 200);
+    }
+
+    /// A person's decision, and its answer.
+    fn decide(&mut self, action: &str, nth: u32, status: u16) {
         let exchange = ExchangeName { call: Call::Decide, about: OPERATION.into(), nth };
-        let summary = format!("POST /operations/{OPERATION}/confirm_found");
+        let summary = format!("POST /operations/{OPERATION}/{action}");
         let sent = Kind::Sent {
             exchange: exchange.clone(),
             to: "workflow",
@@ -59,7 +73,7 @@ impl Told {
         };
         self.add(sent);
         let summary = String::new();
-        self.add(Kind::Received { exchange, status: 200, summary, record: None, empty: false });
+        self.add(Kind::Received { exchange, status, summary, record: None, empty: false });
     }
 
     /// What is read of the store now: the state, the record, the sends counted.
@@ -208,4 +222,79 @@ fn what_leaves_is_bounded_for_each_operation_and_for_all() {
     assert_eq!(told.violations("V22"), 0);
     told.create();
     assert_eq!(told.violations("V22"), 2, "one operation, and all of the one request");
+}
+
+/// A person may have another record made, under another key: what they did not permit, or were refused,
+/// excuses nothing.
+#[test]
+fn another_key_and_another_record_need_a_persons_word() {
+    let then = |action: &str, status: u16| {
+        let mut told = Told::new();
+        told.create_with("wf1-a");
+        told.decide(action, 1, status);
+        told.create_with("wf1-b");
+        told.believe(Moment::End, "requiring_verification/in_doubt", None, 2);
+        (told.violations("V7"), told.violations("V6"))
+    };
+    assert_eq!(then("authorise_creation", 200), (0, 0));
+    assert_eq!(then("authorise_creation", 409), (1, 1), "it was refused");
+    assert_eq!(then("authorise_resend", 200), (1, 0), "the same once more has the same key");
+    assert_eq!(then("declare_absent", 200), (1, 1), "it permits nothing");
+
+    let made = |before: bool, status: u16| {
+        let mut told = Told::new();
+        told.create_with("wf1-a");
+        if before {
+            told.effect("T93");
+        }
+        told.decide("authorise_creation", 1, status);
+        told.create_with("wf1-b");
+        told.effect("T94");
+        if !before {
+            told.effect("T93");
+        }
+        told.violations("V1")
+    };
+    assert_eq!(made(true, 200), 0, "it was there, and a person had another one made");
+    assert_eq!(made(true, 409), 1, "nobody may have another one made");
+    assert_eq!(
+        made(false, 200),
+        1,
+        "who permits another one before the first has come is not to blame for both"
+    );
+}
+
+#[test]
+fn a_persons_word_comes_on_top_of_the_budget() {
+    let sent = |permits: u32| {
+        let mut told = Told::new();
+        (0..3).for_each(|_| told.create());
+        (0..permits).for_each(|nth| told.decide("authorise_resend", nth + 1, 200));
+        told.create();
+        told.violations("V22")
+    };
+    assert_eq!((sent(0), sent(1)), (2, 0));
+}
+
+#[test]
+fn what_a_person_decided_is_on_record_and_stays_as_it_was_written() {
+    let recorded = |decisions: usize, by: &str| {
+        let mut told = Told::new();
+        told.confirm(1);
+        told.believe(Moment::End, "completed/confirmed_by_human", Some("T93"), 1);
+        let decision = BelievedDecision {
+            by: by.into(),
+            said: "confirm_found: found".into(),
+            before: "requiring_verification/exception".into(),
+            after: "completed/confirmed_by_human".into(),
+        };
+        let belief = &mut told.run.beliefs.last_mut().expect("one").belief;
+        belief.operations[0].decisions = vec![decision; decisions];
+        told.violations("V17")
+    };
+    assert_eq!((recorded(1, "c42"), recorded(0, "c42"), recorded(1, " ")), (0, 1, 1));
+    let mut edited = Told::new();
+    let belief = Belief { tampered: Some("row 3 is not what was written there".into()), ..Belief::default() };
+    edited.push(Moment::Crash, belief);
+    assert_eq!(edited.violations("V17"), 1);
 }
