@@ -169,6 +169,7 @@ fn crashes(run: &Run) -> impl Iterator<Item = (u32, &Belief)> {
 /// A belief without its times.
 fn belief_hash(belief: &Belief) -> u64 {
     let mut hasher = SipHasher13::new();
+    belief.tampered.is_some().hash(&mut hasher);
     for delivery in &belief.deliveries {
         (&delivery.id, &delivery.operation).hash(&mut hasher);
     }
@@ -182,6 +183,9 @@ fn belief_hash(belief: &Belief) -> u64 {
             other => format!("{other:?}").hash(&mut hasher),
         }
         format!("{:?}", operation.basis).hash(&mut hasher);
+        for decision in &operation.decisions {
+            (&decision.by, &decision.before, &decision.after).hash(&mut hasher);
+        }
     }
     hasher.finish()
 }

@@ -1,5 +1,6 @@
 //! The invariant about people: nothing that they do goes without a trace.
 
+use super::checks::last_step;
 use super::{Court, Finding, TRACED};
 use crate::fault::{Call, ExchangeName};
 use crate::history::{Kind, Step};
@@ -12,7 +13,8 @@ pub(super) fn traced(court: &Court<'_>) -> Finding {
         finding.looked();
         if let Some(wrong) = &at.belief.tampered {
             let message = format!("The records are not as they were written: {wrong}.");
-            finding.violated(TRACED, "the records", vec![at.step], message);
+            // Where it was read says nothing of what was edited.
+            finding.violated(TRACED, "the records", last_step(court.run), message);
             return finding;
         }
     }
