@@ -98,6 +98,35 @@ fn records_are_verified_beside_their_service() {
     insta::assert_snapshot!("tampered", wrong);
 }
 
+/// Looking changes no byte, not even when nobody else has the store open.
+#[test]
+fn looking_writes_nothing() {
+    let (place, _desk, process) = asked();
+    process.crash();
+    let files = || {
+        let names = ["store.db", "store.db-wal"].map(|name| place.folder().join(name));
+        names.map(|name| std::fs::read(name).unwrap_or_default())
+    };
+    let before = files();
+    let store = text(&place.store());
+    assert_eq!(typed(&["verify", "--store", &store]).0, 0);
+    assert_eq!(typed(&["queue", "list", "--store", &store]).0, 0);
+    assert!(before == files());
+}
+
+#[test]
+fn words_from_outside_do_not_move_the_cursor() {
+    let (_place, _desk, process) = asked();
+    let service = process.address.to_string();
+    let note = "red \u{1b}[31m and back\r";
+    let line =
+        ["queue", "evidence", R17, "--kind", "mail", "--note", note, "--service", &service, "--by", "c42"];
+    assert_eq!(typed(&[&line[..], &["--reason", "it came"]].concat()).0, 0);
+    let (_, shown) = typed(&["queue", "show", R17, "--service", &service]);
+    assert!(shown.contains("\u{fffd}[31m"), "{shown}");
+    assert!(shown.chars().all(|c| c == '\n' || !c.is_control()));
+}
+
 #[test]
 fn what_is_typed_wrong_is_told() {
     let (place, _desk, process) = asked();

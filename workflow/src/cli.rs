@@ -9,6 +9,7 @@ use crate::store::{Contents, open_file, read_all};
 use args::{Act, Args, At, Command, Format, Queue};
 use clap::Parser as _;
 use remote::Remote;
+use rusqlite::config::DbConfig;
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::io::Write;
@@ -67,9 +68,14 @@ pub fn run(
     }
 }
 
-/// A reader that has gone away is no failure of the command.
+/// Prints words that may come from anybody: nothing in them moves the cursor. A reader that has gone away is
+/// no failure of the command.
 fn written(to: &mut dyn Write, text: &str, code: u8) -> u8 {
-    let _ = to.write_all(text.as_bytes()).and_then(|()| to.flush());
+    let plain: String = text
+        .chars()
+        .map(|c| if c.is_control() && c != '\n' { char::REPLACEMENT_CHARACTER } else { c })
+        .collect();
+    let _ = to.write_all(plain.as_bytes()).and_then(|()| to.flush());
     code
 }
 
@@ -160,9 +166,14 @@ fn take(act: &Act) -> Result<String, CliError> {
         )),
         other => other,
     })?;
-    let (_, known) = service.get(&path)?;
-    let stands = known["detail"].as_str().unwrap_or("unknown");
-    Ok(format!("{action}: {} is {stands} (version {})\n", signed.operation, known["version"]))
+    // It was taken; that its new state cannot be read takes nothing back.
+    let stands = match service.get(&path) {
+        Ok((200, known)) => {
+            format!("{} (version {})", known["detail"].as_str().unwrap_or("?"), known["version"])
+        }
+        _ => "changed; where it stands now could not be read".to_owned(),
+    };
+    Ok(format!("{action}: {} is {stands}\n", signed.operation))
 }
 
 fn verify(store: &str) -> Result<String, CliError> {
@@ -176,13 +187,20 @@ fn verify(store: &str) -> Result<String, CliError> {
     }
 }
 
-/// Reads a store beside whoever has it open; a file that is not there is not made.
+/// Reads a store at one instant, beside whoever has it open. Nothing is written: a file that is not there is
+/// not made, and what a crash has left is for the next start to deal with.
 fn contents(store: &str) -> Result<Contents, CliError> {
     let unreadable = |why: String| CliError::Unreachable(format!("{store}: {why}"));
     if !std::path::Path::new(store).is_file() {
         return Err(unreadable("there is no such file".into()));
     }
-    let db = open_file(store).map_err(|e| unreadable(e.to_string()))?;
+    let begun = || {
+        let db = open_file(store)?;
+        db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+        db.execute_batch("pragma query_only = on; begin")?;
+        Ok(db)
+    };
+    let db = begun().map_err(|e: rusqlite::Error| unreadable(e.to_string()))?;
     read_all(&db).map_err(|e| unreadable(e.to_string()))
 }
 

@@ -2,6 +2,7 @@
 
 use super::args::command_for;
 use crate::clock::Timestamp;
+use crate::state::State;
 use serde_json::Value;
 use std::fmt::Write as _;
 
@@ -128,7 +129,8 @@ fn history(out: &mut String, known: &Value) {
 
 fn offers(out: &mut String, known: &Value, name: &str) {
     for (n, offer) in rows(known, "actions").iter().enumerate() {
-        let Some((command, options)) = command_for(text(offer, "action")) else { continue };
+        let in_doubt = text(known, "detail") == State::ExceptionInDoubt.as_str();
+        let Some((command, options)) = command_for(text(offer, "action"), in_doubt) else { continue };
         if n == 0 {
             let _ = writeln!(out, "\nwhat you can do (each with --service ADDRESS --by WHO --reason WHY)");
         }
