@@ -54,7 +54,8 @@ fn it_ends_when_it_is_broken_off_and_when_the_time_is_over() {
         let (_, flow) = guided(&mut search, 100_000);
         let done = search.finish();
         assert_eq!((flow, done.interrupted, done.out_of_time), (Flow::Over, interrupted, !interrupted));
-        assert!(done.runs < 100, "{} runs", done.runs);
+        // How soon it is noticed depends on how busy the machine is; the budget is ten times as much.
+        assert!(done.runs < 10_000, "{} runs", done.runs);
     }
 }
 
