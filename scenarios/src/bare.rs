@@ -228,6 +228,7 @@ async fn one_request(
         state,
         wire_key,
         digest,
+        whole_digest: String::new(),
         send_not_after,
         ground,
         authorisation: None,

@@ -8,8 +8,9 @@ use sim::disk::{DiskImage, Machine, Process, no_hooks};
 use sim::scenario::BoxError;
 use std::cell::RefCell;
 use std::sync::{Arc, OnceLock};
+use workflow::licence::Reason;
 use workflow::state::State;
-use workflow::store::{Contents, Operation, create_file, read_all};
+use workflow::store::{Contents, Exception, Operation, create_file, person, read_all};
 use workflow::{Clock, Timestamp};
 
 /// The disk of a machine on which the workflow was installed and never started: a store without records.
@@ -96,7 +97,8 @@ fn operation(op: &Operation, contents: &Contents) -> BelievedOperation {
 }
 
 fn decisions(name: &str, contents: &Contents) -> Vec<BelievedDecision> {
-    let acts = contents.evidence.iter().filter(|(about, seen)| about == name && seen.class == "person");
+    let acts =
+        contents.evidence.iter().filter(|(about, seen)| about == name && person::ALL.contains(&&*seen.class));
     let decision = |(_, seen): &(String, workflow::store::Evidence)| BelievedDecision {
         by: seen.source.clone(),
         said: seen.detail.clone(),
@@ -138,9 +140,16 @@ fn waiting(op: &Operation, contents: &Contents) -> Waiting {
         // What is not open is not taken up after a start.
         return if op.open { Waiting::Engine } else { Waiting::Nobody };
     }
-    let case = contents.exceptions.iter().find(|case| case.operation == name);
-    let alerted = |owner: &str| contents.alerts.iter().any(|(about, _, to)| about == name && to == owner);
-    match case.filter(|case| alerted(&case.owner)) {
+    let change = Reason::ChangedRequest.code();
+    let about_it = |case: &&Exception| case.operation == name && case.reason != change;
+    let case = contents.exceptions.iter().filter(about_it).max_by_key(|case| case.id);
+    let alerted = |case: &&Exception| {
+        contents.alerts.iter().any(|alert| {
+            let of_it = alert.operation == name && alert.raised >= case.opened;
+            of_it && alert.owner == case.owner && [&*case.reason, "assigned"].contains(&&*alert.kind)
+        })
+    };
+    match case.filter(alerted) {
         Some(case) => Waiting::Person {
             owner: case.owner.clone(),
             deadline_ms: case.deadline.0,

@@ -2,7 +2,7 @@
 
 use sim::belief::{Standing, Waiting};
 use sim::fault::{Call, Phase, Place};
-use sim::history::{Event, Kind};
+use sim::history::{Act, Event, Kind};
 use sim::run::{Moment, Run};
 
 fn events(run: &Run) -> impl Iterator<Item = &Event> {
@@ -130,27 +130,19 @@ pub fn confirmed_by_person(run: &Run) -> bool {
 
 /// A create left after a person had permitted another record.
 pub fn made_anew(run: &Run) -> bool {
-    let asked = first(run, |kind| is_decision(kind, "authorise_creation"));
+    let asked = first(run, |kind| matches!(kind, Kind::Person { act: Act::AuthoriseCreation, .. }));
     let sent = events(run).filter(|event| create_sent(event).is_some()).map(|event| event.step.0).last();
     asked.zip(sent).is_some_and(|(asked, sent)| asked < sent)
 }
 
 /// A declaration that there is no record was turned down.
 pub fn declared_too_early(run: &Run) -> bool {
-    let declared = |event: &Event| match &event.kind {
-        Kind::Sent { exchange, .. } if is_decision(&event.kind, "declare_absent") => Some(exchange.clone()),
-        _ => None,
-    };
-    let declarations: Vec<_> = events(run).filter_map(declared).collect();
-    events(run).any(|event| match &event.kind {
-        Kind::Received { exchange, status: 409, .. } => declarations.contains(exchange),
-        _ => false,
+    events(run).any(|event| {
+        let refused = matches!(event.kind, Kind::Received { status: 409, .. });
+        let sent = event.cause.filter(|_| refused).map(|step| run.history.event(step));
+        let wanted = sent.and_then(|sent| sent.cause).map(|step| run.history.event(step));
+        wanted.is_some_and(|wanted| matches!(wanted.kind, Kind::Person { act: Act::DeclareAbsent, .. }))
     })
-}
-
-fn is_decision(kind: &Kind, action: &str) -> bool {
-    matches!(kind, Kind::Sent { exchange, summary, .. }
-        if exchange.call == Call::Decide && summary.ends_with(action))
 }
 
 fn repeats(run: &Run) -> impl Iterator<Item = &Event> {

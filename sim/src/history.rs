@@ -165,7 +165,9 @@ pub enum Kind {
     Person {
         /// The operation.
         about: String,
-        /// What they did.
+        /// What they want.
+        act: Act,
+        /// The same in words.
         words: String,
     },
     /// No more faults from here: everything is up and reachable.
@@ -177,6 +179,27 @@ pub enum Kind {
         /// Records in each destination.
         records: u32,
     },
+}
+
+/// What a person wants with an operation that is theirs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Act {
+    /// This record is it.
+    Confirm,
+    /// It shall not be done.
+    Reject,
+    /// There is no record, and none will come.
+    DeclareAbsent,
+    /// Another record shall be made.
+    AuthoriseCreation,
+}
+
+impl Act {
+    /// Whether the operation ends by it.
+    pub fn ends(self) -> bool {
+        matches!(self, Act::Confirm | Act::Reject)
+    }
 }
 
 /// What happens to a record without a request.
@@ -326,7 +349,7 @@ impl fmt::Display for Kind {
             Kind::Broken { exchange } => write!(f, "no answer ({exchange})"),
             Kind::Fault { n, words, .. } => write!(f, "fault {n}: {words}"),
             Kind::Journal { about, words } => write!(f, "journal: {about} {words}"),
-            Kind::Person { about, words } => write!(f, "person: {words} ({about})"),
+            Kind::Person { about, words, .. } => write!(f, "person: {words} ({about})"),
             Kind::Calm => write!(f, "calm: no faults from here, everything is up"),
             Kind::Quiet => write!(f, "quiet: everything has settled"),
             Kind::End { records } => write!(f, "end, {records} records"),

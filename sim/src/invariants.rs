@@ -114,12 +114,10 @@ impl Court<'_> {
     /// A permission that was asked for before anything was made excuses nothing.
     fn made_anew(&self, operation: &str) -> usize {
         let made = self.facts.made(operation);
-        let creations = self
-            .facts
-            .permits
-            .iter()
-            .filter(|permit| permit.about == operation && permit.what == facts::Permitted::Creation);
-        creations.filter(|permit| made.iter().any(|made| made.step < permit.step)).count()
+        self.facts
+            .creations(operation)
+            .filter(|wanted| made.iter().any(|made| made.step < wanted.step))
+            .count()
     }
 
     /// What was believed of an operation at the end.

@@ -2,7 +2,7 @@
 
 use crate::fault::{Call, ExchangeName, Loss, Phase, Place, Variation, What};
 use crate::field::{Alive, Field, PEOPLE, SOURCE, WORKFLOW, now};
-use crate::history::{Kind, digest};
+use crate::history::{Act, Kind, Step, digest};
 use crate::io::Io;
 use crate::plan::Delivery;
 use crate::scenario::Decision;
@@ -118,7 +118,7 @@ impl Source {
 
     async fn deliver(&self, delivery: &Delivery) -> Option<Answered> {
         let exchange = self.field.name_exchange(Call::Deliver, &delivery.name);
-        post(&self.field, SOURCE, &exchange, self.address, "/deliveries", &delivery.body).await
+        post(&self.field, SOURCE, &exchange, self.address, ("/deliveries", &delivery.body), None).await
     }
 }
 
@@ -127,13 +127,14 @@ pub(crate) async fn decide(
     field: &Arc<Field>,
     address: &'static str,
     about: &str,
-    decision: Decision,
+    (act, decision): (Act, Decision),
 ) -> Option<u16> {
-    let kind = Kind::Person { about: about.to_owned(), words: decision.words };
-    field.event(PEOPLE, kind, None);
+    let kind = Kind::Person { about: about.to_owned(), act, words: decision.words };
+    let wanted = Some(field.event(PEOPLE, kind, None));
     for _ in 0..20 {
         let exchange = field.name_exchange(Call::Decide, about);
-        let answer = post(field, PEOPLE, &exchange, address, &decision.path, &decision.body).await;
+        let message = (decision.path.as_str(), &*decision.body);
+        let answer = post(field, PEOPLE, &exchange, address, message, wanted).await;
         if let Some(answer) = answer.filter(|answer| answer.status < 500) {
             return Some(answer.status);
         }
@@ -148,8 +149,8 @@ async fn post(
     from: &'static str,
     exchange: &ExchangeName,
     address: &'static str,
-    path: &str,
-    body: &[u8],
+    (path, body): (&str, &[u8]),
+    cause: Option<Step>,
 ) -> Option<Answered> {
     match field.held_up(from, exchange, Phase::BeforeSend, None) {
         Some(wait) => tokio::time::sleep(wait).await,
@@ -162,7 +163,7 @@ async fn post(
         digest: digest(body),
         summary: format!("POST {path}"),
     };
-    let sent = field.event(from, kind, None);
+    let sent = field.event(from, kind, cause);
     let outcome = field.outcome(from, exchange, sent).map(|(what, _)| what);
     let began = now();
     let answer = match outcome {

@@ -3,6 +3,7 @@
 use crate::belief::Belief;
 use crate::disk::DiskImage;
 use crate::fault::{Call, Fault, Variation};
+use crate::history::Act;
 use crate::plan::{Delivery, Plan, Workload};
 use crate::run::Run;
 use crate::seed::Seed;
@@ -150,6 +151,18 @@ pub enum Decide {
     },
     /// "Make another one."
     AuthoriseCreation,
+}
+
+impl Decide {
+    /// What they want, without the record and the time.
+    pub fn act(&self) -> Act {
+        match self {
+            Decide::Confirm { .. } => Act::Confirm,
+            Decide::Reject => Act::Reject,
+            Decide::DeclareAbsent { .. } => Act::DeclareAbsent,
+            Decide::AuthoriseCreation => Act::AuthoriseCreation,
+        }
+    }
 }
 
 /// What a person decides on.

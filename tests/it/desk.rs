@@ -139,6 +139,13 @@ impl HelpDesk {
         })
     }
 
+    /// What becomes of the next create, whatever was said of it before.
+    pub(crate) fn next_create(&self, outcome: Outcome) {
+        let mut books = self.lock();
+        let nth = books.creates + 1;
+        books.outcomes.insert(nth, outcome);
+    }
+
     /// The ids of the records that exist, from the ledger.
     pub(crate) fn records(&self) -> Vec<String> {
         self.lock().desk.ledger().records().into_iter().map(str::to_owned).collect()

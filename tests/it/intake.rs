@@ -16,6 +16,8 @@ const NOTHING: Contents = Contents {
     evidence: vec![],
     exceptions: vec![],
     alerts: vec![],
+    authorisations: vec![],
+    refs: vec![],
     head: Link { seq: 0, hash: String::new() },
 };
 

@@ -206,8 +206,13 @@ fn a_budget_that_is_spent_ends_with_a_person_and_an_alert() {
     let known = process.until(R17, "requiring_verification/exception_unsent");
     assert_eq!(known["exceptions"][0]["reason"], "retries_exhausted");
     assert_eq!(keys(&known).len(), 5);
-    let alert = ("R17:create-ticket:v1".into(), "retries_exhausted".into(), "service-desk-lead".into());
-    assert_eq!(place.contents().alerts, [alert]);
+    let alerts = place.contents().alerts;
+    assert_eq!(alerts.len(), 1);
+    let alert = &alerts[0];
+    assert_eq!(
+        (&*alert.operation, &*alert.kind, &*alert.owner),
+        (R17, "retries_exhausted", "service-desk-lead")
+    );
     assert_eq!(desk.creates(), 0);
 }
 

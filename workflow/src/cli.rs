@@ -160,7 +160,8 @@ fn take(act: &Act) -> Result<String, CliError> {
     let path = remote::path(&signed.operation);
     let (status, answer) = service.post(&format!("{path}/{action}"), &body)?;
     expect(status, &answer).map_err(|error| match error {
-        CliError::Refused(why) if why.contains("has changed since") => CliError::Refused(format!(
+        CliError::Unreachable(why) => CliError::Unreachable(format!("{why}{}", remote::IN_DOUBT)),
+        CliError::Refused(why) if answer["version"].is_number() => CliError::Refused(format!(
             "{why}\n  help: look again: cargo workflow queue show {} --service {}",
             signed.operation, signed.service
         )),

@@ -162,6 +162,7 @@ pub(crate) fn facts(operation: &Operation, reason: Reason) -> String {
         }
         Reason::Conflict => "Records contradict each other.",
         Reason::ChangedRequest => CHANGED,
+        Reason::CreationFailed => "The send that a person had permitted had no effect: decide anew.",
         Reason::AuthorisationLapsed => "What a person had permitted was not used: decide anew.",
     };
     format!("{} {why}", facts_of(operation))

@@ -40,8 +40,10 @@ impl Hidden {
             self.0.push((value.to_owned(), instead));
             let in_json = Value::from(value).to_string();
             let in_json = in_json.trim_matches('"');
-            if in_json != value {
-                self.0.push((in_json.to_owned(), instead));
+            for form in [in_json, &in_ascii(in_json, false), &in_ascii(in_json, true)] {
+                if form != value {
+                    self.0.push((form.to_owned(), instead));
+                }
             }
         }
     }
@@ -61,6 +63,18 @@ impl Hidden {
         let hide = |text: String, (value, instead): &(String, &str)| text.replace(value.as_str(), instead);
         self.0.iter().fold(text.to_owned(), hide)
     }
+}
+
+/// A text inside JSON as programs write it that keep to ASCII: `Jos\u00e9`, with small or large digits.
+fn in_ascii(text: &str, large: bool) -> String {
+    let escaped = |unit: u16| if large { format!("\\u{unit:04X}") } else { format!("\\u{unit:04x}") };
+    let mut units = [0; 2];
+    text.chars()
+        .map(|c| match c {
+            c if c.is_ascii() => c.to_string(),
+            c => c.encode_utf16(&mut units).iter().map(|unit| escaped(*unit)).collect(),
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -85,5 +99,8 @@ mod tests {
             "Access for [personal], {\"requester\":\"[personal]\"} [personal] [personal] [secret] [secret] A";
         assert_eq!(hidden.clean(said), clean);
         assert_eq!(Hidden::default().clean(said), said);
+        let hidden = Hidden::of(&definition, None, r#"{"requester": "José 𝕏"}"#);
+        let said = r"José 𝕏, Jos\u00e9 \ud835\udd4f, Jos\u00E9 \uD835\uDD4F";
+        assert_eq!(hidden.clean(said), "[personal], [personal], [personal]");
     }
 }

@@ -282,7 +282,11 @@ impl Engine {
                     | DecisionError::TooEarly(_)
                     | DecisionError::NotPermitted(_) => StatusCode::CONFLICT,
                 };
-                Err(refusal(status, error.to_string()))
+                let mut body = json!({ "error": error.to_string() });
+                if let DecisionError::Stale { version, .. } = &error {
+                    body["version"] = (*version).into();
+                }
+                Err((status, body))
             }
         }
     }

@@ -36,6 +36,7 @@ pub mod mutant;
 pub mod operation;
 pub mod people;
 pub mod policy;
+mod record;
 mod settle;
 pub mod state;
 pub mod store;

@@ -73,6 +73,8 @@ pub enum Reason {
     ChangedRequest,
     /// What a person had permitted was not used in time, or more became known before it was.
     AuthorisationLapsed,
+    /// The send that a person had permitted is proven to have had no effect.
+    CreationFailed,
 }
 
 impl Reason {
@@ -87,6 +89,7 @@ impl Reason {
             Reason::Conflict => "conflict",
             Reason::ChangedRequest => "changed_request",
             Reason::AuthorisationLapsed => "authorisation_lapsed",
+            Reason::CreationFailed => "creation_failed",
         }
     }
 }

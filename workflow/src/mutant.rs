@@ -127,6 +127,8 @@ pub enum Mistake {
     AuthorisationReusable,
     /// What a person permitted is not taken up after a crash.
     AuthorisationForgotten,
+    /// A permitted send that had no effect is repeated without a further permission.
+    CreationRetried,
     /// A person who hangs up stops the taking of their decision half way.
     HangUpCutsDecision,
 }
@@ -375,7 +377,7 @@ pub const MISTAKES: &[(&str, Mistake, &str, &str)] = &[
     (
         "absence-too-early",
         Mistake::AbsenceTooEarly,
-        "V1",
+        "V21",
         "a record is declared absent while one can still come",
     ),
     (
@@ -389,6 +391,12 @@ pub const MISTAKES: &[(&str, Mistake, &str, &str)] = &[
         Mistake::AuthorisationForgotten,
         "V18",
         "what a person permitted is not taken up after a crash",
+    ),
+    (
+        "creation-retried",
+        Mistake::CreationRetried,
+        "V6",
+        "a permitted send that had no effect is repeated without a further permission",
     ),
     (
         "hang-up-cuts-decision",

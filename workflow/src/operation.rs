@@ -144,6 +144,11 @@ impl FrozenRequest {
         FrozenRequest::from_stored(&swapped).expect("a key is plain text, and so is the other one")
     }
 
+    /// SHA-256 of the whole of it, as hexadecimal text.
+    pub(crate) fn whole_digest(&self) -> String {
+        sha256_hex(self.to_stored().as_bytes())
+    }
+
     /// SHA-256 of the body, as hexadecimal text.
     pub fn digest(&self) -> String {
         sha256_hex(self.body.as_bytes())

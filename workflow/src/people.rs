@@ -173,8 +173,10 @@ impl Engine {
         verdict: Verdict,
         decider: Decider,
     ) -> Result<(), DecisionError> {
+        let Decider { by, reason, version } = decider;
+        let decider = Decider { by: by.trim().to_owned(), reason: reason.trim().to_owned(), version };
         for (value, field) in [(&decider.by, "by"), (&decider.reason, "reason")] {
-            if value.trim().is_empty() {
+            if value.is_empty() {
                 return Err(DecisionError::Unsigned(field));
             }
         }
@@ -211,14 +213,16 @@ impl Engine {
             (kind, self.now().after(span))
         });
         let Decider { by, reason, .. } = decider;
-        let reason = judged.said.map_or(reason.clone(), |said| format!("{reason}; {said}"));
         // People quote what they see; the records keep no more of it than is declared.
-        let reason = self.shared.hidden(&dossier.operation.frozen.body).clean(&reason);
+        let hidden = self.shared.hidden(&dossier.operation.frozen.body);
+        let (by, reason) = (hidden.clean(&by), hidden.clean(&reason));
+        let reason = judged.said.map_or(reason.clone(), |said| format!("{reason}; {said}"));
         let decision = Decision {
             key: key.clone(),
             version,
             state: judged.state,
             action: verdict.word(),
+            class: judged.class,
             by,
             reason,
             external_ref: judged.external_ref,

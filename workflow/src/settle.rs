@@ -9,14 +9,9 @@ use crate::licence::{Licence, Reason};
 use crate::mutant::{Mistake, rendered_anew};
 use crate::operation::{FrozenRequest, WireKey};
 use crate::state::{Event, State};
-use crate::store::{
-    Authorised, Finding, Intent, NewEvidence, NewException, Operation, Recreation, StoreError, Written,
-};
+use crate::store::{Authorised, Intent, NewEvidence, Operation, Recreation, StoreError, Written};
 use destinations::contract::LookupBy;
 use serde_json::Value;
-
-/// How often a write is repeated that met another writer.
-const TRIES: u32 = 100;
 
 /// What became known by a step.
 pub(crate) struct Learnt {
@@ -60,11 +55,13 @@ impl Shared {
             state,
             wire_key,
             digest: frozen.digest(),
+            whole_digest: frozen.whole_digest(),
             send_not_after: self.store.now().after(timeout),
             ground: licence.ground(),
             authorisation: authorisation.map(|given| given.id),
             recreation: recreation.map(|(next, _)| next),
         };
+        let generation = intent.recreation.as_ref().map_or(operation.generation, |next| next.generation);
         let (deadline, sent_key) = (intent.send_not_after, intent.wire_key.clone());
         let observed = if self.mutant().is(Mistake::SendBeforeIntent) {
             let observed = self.exchange(&frozen, deadline).await;
@@ -79,7 +76,7 @@ impl Shared {
             self.exchange(&frozen, deadline).await
         };
         let mut sent = known.operation.clone();
-        (sent.frozen, sent.wire_key) = (frozen.clone(), sent_key);
+        (sent.frozen, sent.wire_key, sent.generation) = (frozen.clone(), sent_key, generation);
         (sent.state, sent.version, sent.sends) = (state, sent.version + 1, sent.sends + 1);
         let learnt = self.learn(&sent, &frozen, observed).await;
         let evidence = NewEvidence { class: learnt.class, source: "create".into(), detail: learnt.detail };
@@ -173,9 +170,11 @@ impl Shared {
             Ok(None) => {
                 Learnt::new(Event::Unknown, "unknown", "the record that the conflict names is not there")
             }
-            Err(why) => {
-                Learnt::new(Event::Unknown, "unknown", format!("it exists, but cannot be read: {why}"))
-            }
+            Err(why) => Learnt::new(
+                Event::Unknown,
+                "unknown",
+                format!("it exists, but cannot be read: {}", self.hidden(&operation.frozen.body).clean(&why)),
+            ),
         }
     }
 
@@ -258,7 +257,7 @@ impl Shared {
             Some(LookupReport::Incomplete(why)) => Learnt::new(
                 Event::Unknown,
                 MISS_UNPROVEN,
-                format!("not found; the control look-up failed: {why}"),
+                format!("not found; the control look-up failed: {}", self.hidden("").clean(&why)),
             ),
             None => Learnt::new(Event::Unknown, MISS_UNPROVEN, "not found"),
         })
@@ -277,7 +276,8 @@ impl Shared {
         let evidence = NewEvidence {
             class: "negative",
             source: "look-up".into(),
-            detail: "not found after every bound had passed: no send so far did or will create it".into(),
+            detail: "not found after every bound had passed: no send with this key did or will create it"
+                .into(),
         };
         self.record(known, Event::TrustedNegative, evidence, None).await
     }
@@ -301,146 +301,6 @@ impl Shared {
         let evidence =
             NewEvidence { class: "authorisation_lapsed", source: "engine".into(), detail: why.into() };
         self.write(known, Event::AuthorisationLapsed, evidence, None, Some(Reason::AuthorisationLapsed)).await
-    }
-
-    /// T3: records what was learnt and the state that it leads to.
-    pub(crate) async fn record(
-        &self,
-        known: Known,
-        event: Event,
-        evidence: NewEvidence,
-        external_ref: Option<String>,
-    ) -> Result<State, StoreError> {
-        let reason = (event == Event::Conflict).then_some(Reason::Conflict);
-        self.write(known, event, evidence, external_ref, reason).await
-    }
-
-    /// Writes until it is durable: evidence must not be lost to another writer or to a store that is full for
-    /// a while.
-    async fn write(
-        &self,
-        mut known: Known,
-        mut event: Event,
-        evidence: NewEvidence,
-        mut external_ref: Option<String>,
-        mut reason: Option<Reason>,
-    ) -> Result<State, StoreError> {
-        let mut stale = 0;
-        while stale < TRIES {
-            let Ok(state) = self.mutant().next(known.operation.state, event) else {
-                // Somebody has moved it on meanwhile; what was learnt is kept, and nothing is rewritten.
-                return self.write_late(known.operation, evidence, external_ref).await;
-            };
-            let finding = self.finding(&known.operation, state, &evidence, external_ref.clone(), reason);
-            let key = known.operation.key.clone();
-            let failed = match self.store.find(finding).await {
-                Ok(Written::Done) => {
-                    if reason.is_some() {
-                        self.cases.notify_one();
-                    }
-                    return Ok(state);
-                }
-                Ok(Written::RefTaken) => {
-                    (event, external_ref, reason) = (Event::Conflict, None, Some(Reason::Conflict));
-                    stale += 1;
-                    continue;
-                }
-                Ok(Written::Stale) => match self.store.load(key).await {
-                    Ok(Some(dossier)) => {
-                        known = Known::from(dossier);
-                        stale += 1;
-                        continue;
-                    }
-                    Ok(None) => return Ok(state),
-                    Err(error) => error,
-                },
-                Err(error) => error,
-            };
-            match failed {
-                // However long it takes: nobody else knows what was learnt.
-                StoreError::Transient(why) => {
-                    tracing::warn!(%why, "evidence is kept in memory until the store takes it");
-                    tokio::time::sleep(self.workflow.definition.policy.first_pause).await;
-                    if self.mutant().is(Mistake::EvidenceDropped) {
-                        return Ok(state);
-                    }
-                }
-                error => return Err(error),
-            }
-        }
-        Err(StoreError::Unknown("other writers kept evidence from being written".into()))
-    }
-
-    /// Writes late evidence until it is durable.
-    async fn write_late(
-        &self,
-        operation: Operation,
-        evidence: NewEvidence,
-        external_ref: Option<String>,
-    ) -> Result<State, StoreError> {
-        let owner = &self.workflow.definition.owner;
-        loop {
-            let (key, evidence, found) = (operation.key.clone(), evidence.clone(), external_ref.clone());
-            match self.store.find_late(key, evidence, found, owner.clone()).await {
-                Ok(()) => return Ok(operation.state),
-                Err(StoreError::Transient(why)) => {
-                    tracing::warn!(%why, "late evidence is kept in memory until the store takes it");
-                    tokio::time::sleep(self.workflow.definition.policy.first_pause).await;
-                }
-                Err(error) => return Err(error),
-            }
-        }
-    }
-
-    fn finding(
-        &self,
-        operation: &Operation,
-        state: State,
-        evidence: &NewEvidence,
-        external_ref: Option<String>,
-        reason: Option<Reason>,
-    ) -> Finding {
-        let policy = &self.workflow.definition.policy;
-        let looked = evidence.source == "look-up";
-        let failures = if looked { operation.checks + 1 } else { operation.sends.max(1) };
-        let pause = match (&self.workflow.recovery.lookup, looked) {
-            (Some(rule), true) => policy.pause(failures).max(rule.lag),
-            _ => policy.pause(failures),
-        };
-        Finding {
-            key: operation.key.clone(),
-            version: operation.version,
-            state,
-            evidence: evidence.clone(),
-            // A negative that was accepted needs no further pause.
-            not_before: self.store.now().after(if evidence.class == "negative" {
-                Default::default()
-            } else {
-                pause
-            }),
-            external_ref,
-            counts_check: looked,
-            exception: reason.map(|reason| self.exception(operation, reason)),
-        }
-    }
-
-    /// The case for the owner: what is known, what to look for, and until when the key still works.
-    pub(crate) fn exception(&self, operation: &Operation, reason: Reason) -> NewException {
-        let def = &self.workflow.definition;
-        let replay = self.workflow.recovery.replay.as_ref();
-        NewException {
-            reason,
-            owner: if self.mutant().is(Mistake::ExceptionWithoutOwner) {
-                String::new()
-            } else {
-                def.owner.clone()
-            },
-            deadline: self.store.now().after(def.deadline),
-            escalate_to: def.escalate_to.clone(),
-            facts: crate::explain::facts(operation, reason),
-            lookup: crate::explain::lookup_by_hand(operation, def),
-            key_lapses: replay.zip(operation.first_intent).map(|(replay, at)| at.after(replay.safe_for)),
-        }
     }
 }
 

@@ -157,7 +157,10 @@ pub fn next(state: State, event: Event) -> Result<State, IllegalTransition> {
             | S::AuthorisedResend,
             E::PersonConfirmed,
         ) => S::ConfirmedByPerson,
-        (S::ExceptionUnsent | S::DeclaredAbsent, E::PersonRejected) => S::Withdrawn,
+        (
+            S::ExceptionUnsent | S::DeclaredAbsent | S::Authorised | S::AuthorisedCreation,
+            E::PersonRejected,
+        ) => S::Withdrawn,
         (S::ExceptionInDoubt | S::DeclaredAbsent, E::PersonDeclaredAbsent) => S::DeclaredAbsent,
         (S::ExceptionUnsent, E::PersonAuthorised) => S::Authorised,
         (S::DeclaredAbsent, E::PersonAuthorised) => S::AuthorisedCreation,
@@ -165,7 +168,10 @@ pub fn next(state: State, event: Event) -> Result<State, IllegalTransition> {
         (S::Authorised, E::AuthorisationLapsed) => S::ExceptionUnsent,
         (S::AuthorisedCreation, E::AuthorisationLapsed) => S::DeclaredAbsent,
         (S::AuthorisedResend, E::AuthorisationLapsed) => S::ExceptionInDoubt,
-        (S::ExceptionInDoubt, E::PersonAcceptedRisk) => S::AcceptedRisk,
+        (
+            S::ExceptionInDoubt | S::DeclaredAbsent | S::AuthorisedCreation | S::AuthorisedResend,
+            E::PersonAcceptedRisk,
+        ) => S::AcceptedRisk,
         _ => return Err(IllegalTransition { state, event }),
     })
 }

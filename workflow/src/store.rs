@@ -21,9 +21,9 @@ pub use chain::{Head, Link, Tampered};
 pub use connections::{Connections, open_file};
 pub use open::{SCHEMA_VERSION, create_file};
 pub use records::{
-    Accepted, Attempt, Authorisation, Authorised, CaseChange, Decision, Discrepancy, Dossier, Evidence,
-    Exception, Finding, Intent, NewDelivery, NewEvidence, NewException, NewOperation, Operation, Recreation,
-    Written,
+    Accepted, Alert, Attempt, Authorisation, Authorised, CaseChange, Decision, Discrepancy, Dossier,
+    Evidence, Exception, Finding, Intent, NewDelivery, NewEvidence, NewException, NewOperation, Operation,
+    Recreation, Written, person,
 };
 pub use rows::{Contents, StoredDelivery, read_all};
 
@@ -166,20 +166,21 @@ impl Store {
         self.committer.write(find).await
     }
 
-    /// Records what became known of an operation that had moved on: nothing of it is rewritten. What
+    /// Records what an attempt showed of an operation that had moved on: nothing of it is rewritten. What
     /// contradicts it becomes a discrepancy with an alert.
     ///
     /// # Errors
     /// [`StoreError`]; the evidence must be kept and recorded again.
     pub async fn find_late(
         &self,
-        key: OperationKey,
+        (key, attempt): (OperationKey, u32),
         evidence: NewEvidence,
         external_ref: Option<String>,
         owner: String,
     ) -> Result<(), StoreError> {
-        let late =
-            move |tx: &_, now| verbs::find_late(tx, now, &key, &evidence, external_ref.as_deref(), &owner);
+        let late = move |tx: &_, now| {
+            verbs::find_late(tx, now, (&key, attempt), &evidence, external_ref.as_deref(), &owner)
+        };
         self.committer.write(late).await
     }
 

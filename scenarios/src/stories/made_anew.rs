@@ -51,6 +51,8 @@ enum Then {
     Death,
     /// Its process stands still until the person has hung up.
     Pause,
+    /// The desk refuses the connection: the permission is used up, and nothing was sent.
+    Refusal,
 }
 
 /// What becomes of the first send, and what happens at the permission.
@@ -62,15 +64,20 @@ fn danger(draw: &Draw<'_>) -> (What, Then) {
     let then = match rng.within(0..=3) {
         0 => Then::Death,
         1 if draw.contract.id == "desk_nothing" => Then::Pause,
+        2 => Then::Refusal,
         _ => Then::Nothing,
     };
     (what, then)
 }
 
 fn plan(draw: &Draw<'_>) -> Workload {
-    // Whether a process that died had sent is a doubt of its own, which a person may have to end.
-    let dies = danger(draw).1 == Then::Death;
-    let mut workload = once(draw, if dies { Expect::AtMostOne } else { Expect::Recorded });
+    let expect = match danger(draw).1 {
+        Then::Nothing | Then::Pause => Expect::Recorded,
+        // Whether a process that died had sent is a doubt of its own, and a permission is for one send: a
+        // person may have to go on.
+        Then::Death | Then::Refusal => Expect::AtMostOne,
+    };
+    let mut workload = once(draw, expect);
     workload.made_anew = true;
     let mut rng = draw.seed.stream("people");
     // Some come at once, some after lunch.
@@ -83,6 +90,7 @@ fn faults(draw: &Draw<'_>) -> Vec<Fault> {
     let (what, then) = danger(draw);
     let then = match then {
         Then::Nothing => None,
+        Then::Refusal => Some(on_create(2, What::Refuse)),
         Then::Death => Some(Fault { at: decision_answered(2), what: What::Kill(100) }),
         Then::Pause => {
             let at = Place::Sync { boot: 1, nth: SYNC_OF_THE_PERMISSION, when: When::Before };

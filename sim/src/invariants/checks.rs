@@ -1,17 +1,17 @@
 //! One function an invariant.
 
-use super::facts::{Asked, Permitted, Send, between};
+use super::facts::{Asked, Send, Wanted, between};
 use super::{
     AT_MOST_ONE, BUDGET_SURVIVES, DELIVERY_KEPT, DOUBT_IS_STICKY, INTENT_FIRST, NO_BLIND_RESEND,
     NO_FALSE_FAILURE, NO_FALSE_SUCCESS, NO_LIMBO, NO_PANIC, STABLE_IDENTITY, TRUSTED_NEGATIVE,
 };
 use super::{Court, Finding};
 use crate::belief::{Basis, Standing, Waiting};
-use crate::history::{Event, Kind, Step};
+use crate::history::{Act, Event, Kind, Step};
 use crate::run::{End, Run};
 use crate::verdict::{InvariantId, Violation};
 use destinations::recovery::{Doubt, Ground, Miss};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 impl Finding {
     pub(super) fn looked(&mut self) {
@@ -134,7 +134,27 @@ pub(super) fn stable_identity(court: &Court<'_>) -> Finding {
             }
         }
     }
+    another_key(court, &mut finding);
     finding
+}
+
+/// More keys than people had made, also of sends that never reached the wire.
+fn another_key(court: &Court<'_>, finding: &mut Finding) {
+    let belief = court.run.belief();
+    for op in belief.into_iter().flat_map(|belief| &belief.operations) {
+        finding.looked();
+        let keys: BTreeSet<&str> = op.attempts.iter().map(|attempt| attempt.key.as_str()).collect();
+        let permitted = court.facts.creations(&op.name).count();
+        if keys.len() > 1 + permitted {
+            let message = format!(
+                "{} counts sends under {} keys; people permitted {permitted} anew.",
+                op.name,
+                keys.len()
+            );
+            finding.violated(STABLE_IDENTITY, &op.name, last_of(court.run, &op.name), message);
+            return;
+        }
+    }
 }
 
 pub(super) fn at_most_one(court: &Court<'_>) -> Finding {
@@ -254,15 +274,17 @@ fn all_disproved(court: &Court<'_>, operation: &str, sends: &[Send<'_>], n: usiz
 
 pub(super) fn no_blind_resend(court: &Court<'_>) -> Finding {
     let mut finding = Finding::default();
-    for (operation, sends) in by_generation(court) {
+    for (operation, sends, anew) in by_generation(court) {
         for n in 1..sends.len() {
             finding.looked();
             let doubt = doubt_at(court, operation, sends, n);
-            let between = [&sends[n - 1], &sends[n]];
-            let licensed = all_disproved(court, operation, sends, n)
-                || court.recovery.may_resend(&doubt).is_some()
-                || court.facts.is_permitted(operation, between, Permitted::Resend);
-            if !licensed {
+            // A permission is for one send: that it had no effect permits no other.
+            let proven = !anew && all_disproved(court, operation, sends, n);
+            let licensed = match court.recovery.may_resend(&doubt) {
+                Some(Ground::TrustedMiss) => !anew,
+                ground => ground.is_some(),
+            };
+            if !proven && !licensed {
                 let age = humantime::format_duration(std::time::Duration::from_secs(
                     doubt.first_intent_age.as_secs(),
                 ));
@@ -275,19 +297,45 @@ pub(super) fn no_blind_resend(court: &Court<'_>) -> Finding {
             }
         }
     }
+    permission_used_twice(court, &mut finding);
     finding
 }
 
-/// The sends of each operation, one slice a generation.
-fn by_generation<'c>(court: &'c Court<'_>) -> impl Iterator<Item = (&'c str, &'c [Send<'c>])> {
+/// A permission that was used for more than one send. Those that never reached the wire count too: each was
+/// counted before its first byte.
+fn permission_used_twice(court: &Court<'_>, finding: &mut Finding) {
+    if court.recovery.replay.is_some() || court.recovery.converge.is_some() {
+        // The contract permits the same key again.
+        return;
+    }
+    let belief = court.run.belief();
+    for op in belief.into_iter().flat_map(|belief| &belief.operations) {
+        let Some(first) = op.attempts.first() else { continue };
+        let mut used = BTreeSet::new();
+        for attempt in op.attempts.iter().filter(|attempt| attempt.key != first.key) {
+            finding.looked();
+            if !used.insert(&attempt.key) {
+                let message = format!("{} was sent twice under a key that a person permitted once.", op.name);
+                finding.violated(NO_BLIND_RESEND, &op.name, last_of(court.run, &op.name), message);
+                return;
+            }
+        }
+    }
+}
+
+/// The sends of each operation, one slice a generation, and whether a person had that one made.
+fn by_generation<'c>(court: &'c Court<'_>) -> impl Iterator<Item = (&'c str, &'c [Send<'c>], bool)> {
     let all = court.facts.sends.keys();
-    all.flat_map(|operation| court.facts.generations(operation).into_iter().map(|sends| (*operation, sends)))
+    all.flat_map(|operation| {
+        let generations = court.facts.generations(operation).into_iter().enumerate();
+        generations.map(|(n, sends)| (*operation, sends, n > 0))
+    })
 }
 
 /// A resend that neither the key nor the identity permits, after a look-up: found or not, answered or not.
 pub(super) fn trusted_negative(court: &Court<'_>) -> Finding {
     let mut finding = Finding::default();
-    for (operation, sends) in by_generation(court) {
+    for (operation, sends, _) in by_generation(court) {
         for n in 1..sends.len() {
             let doubt = doubt_at(court, operation, sends, n);
             let by_other_right =
@@ -296,7 +344,6 @@ pub(super) fn trusted_negative(court: &Court<'_>) -> Finding {
             let asked = |look: &&Asked<'_>| look.about == operation && since.contains(&look.at);
             let Some(last) = court.facts.asked.iter().rev().find(asked) else { continue };
             if by_other_right
-                || court.facts.is_permitted(operation, [&sends[n - 1], &sends[n]], Permitted::Resend)
                 || all_disproved(court, operation, &sends[..n], n - 1) && is_disproved(court, &sends[n - 1])
             {
                 continue;
@@ -318,29 +365,51 @@ pub(super) fn trusted_negative(court: &Court<'_>) -> Finding {
             }
         }
     }
+    declared_too_early(court, &mut finding);
     finding
+}
+
+/// A person who looked before the last record could come, and was believed.
+fn declared_too_early(court: &Court<'_>, finding: &mut Finding) {
+    let declared = |wanted: &&Wanted<'_>| wanted.act == Act::DeclareAbsent && wanted.taken().is_some();
+    for wanted in court.facts.wanted.iter().filter(declared) {
+        finding.looked();
+        let later = court.facts.made(wanted.about).iter().find(|made| made.step > wanted.step);
+        let Some(came) = later else { continue };
+        let between = wanted.step..=came.step;
+        if !court.facts.sends(wanted.about).iter().any(|send| between.contains(&send.step)) {
+            let (about, record) = (wanted.about, came.record);
+            let message =
+                format!("{about} was declared absent, and then {record} came of what had been sent before.");
+            finding.violated(TRUSTED_NEGATIVE, about, vec![wanted.step, came.step], message);
+            return;
+        }
+    }
 }
 
 pub(super) fn doubt_is_sticky(court: &Court<'_>) -> Finding {
     let mut finding = Finding::default();
     let belief = court.run.belief();
     for op in belief.into_iter().flat_map(|belief| &belief.operations) {
-        let sends = court.facts.generations(&op.name).last().copied().unwrap_or_default();
+        let generations = court.facts.generations(&op.name);
+        let sends = generations.last().copied().unwrap_or_default();
         if !op.standing.is_terminal() || sends.is_empty() {
             continue;
         }
         finding.looked();
         let founded = match (op.standing, op.basis) {
-            (_, Basis::AcceptedRisk) => decided(court.run, &op.name),
+            (_, Basis::AcceptedRisk) => court.facts.decided(&op.name),
             (Standing::Completed, _) => {
                 let named = court.facts.named.get(op.name.as_str());
                 let heard = named
                     .is_some_and(|named| named.iter().any(|record| op.record.as_deref() == Some(record)));
-                heard || decided(court.run, &op.name)
+                heard || court.facts.decided(&op.name)
             }
-            (_, Basis::Person) => decided(court.run, &op.name),
+            (_, Basis::Person) => court.facts.decided(&op.name),
             _ => {
-                all_disproved(court, &op.name, sends, sends.len() - 1)
+                // Of the older keys a person has only said that they made nothing.
+                generations.len() == 1
+                    && all_disproved(court, &op.name, sends, sends.len() - 1)
                     && is_disproved(court, &sends[sends.len() - 1])
             }
         };
@@ -352,14 +421,6 @@ pub(super) fn doubt_is_sticky(court: &Court<'_>) -> Finding {
         }
     }
     finding
-}
-
-/// Whether a person acted on an operation.
-pub(super) fn decided(run: &Run, operation: &str) -> bool {
-    run.history
-        .events()
-        .iter()
-        .any(|event| matches!(&event.kind, Kind::Person { about, .. } if about == operation))
 }
 
 pub(super) fn budget_survives(court: &Court<'_>) -> Finding {

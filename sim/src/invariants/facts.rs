@@ -2,7 +2,7 @@
 
 use crate::belief::BelievedOperation;
 use crate::fault::{Call, ExchangeName};
-use crate::history::{Deed, Event, Kind, Nanos, Step};
+use crate::history::{Act, Deed, Kind, Nanos, Step};
 use crate::run::{BeliefAt, Moment, Run};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -35,34 +35,27 @@ pub(super) struct Asked<'a> {
     pub(super) at: Nanos,
 }
 
-/// What a person permits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Permitted {
-    /// The same once more.
-    Resend,
-    /// Another record.
-    Creation,
-}
-
-/// A person's request to permit a send, unless they heard that it was refused. What was not heard may have
-/// been taken; nobody else can have permitted more than was asked for.
-pub(super) struct Permit<'a> {
-    exchange: &'a ExchangeName,
+/// What a person wanted, and what they heard of it, try by try.
+pub(super) struct Wanted<'a> {
     pub(super) about: &'a str,
+    pub(super) act: Act,
     pub(super) step: Step,
-    pub(super) what: Permitted,
+    tries: Vec<(Step, Option<(u16, Step)>)>,
 }
 
-impl<'a> Permit<'a> {
-    fn of(event: &'a Event) -> Option<Permit<'a>> {
-        let Kind::Sent { exchange, summary, .. } = &event.kind else { return None };
-        let what = match summary.rsplit('/').next()? {
-            "authorise_resend" => Permitted::Resend,
-            "authorise_creation" => Permitted::Creation,
-            _ => return None,
-        };
-        let is_decision = exchange.call == Call::Decide;
-        is_decision.then(|| Permit { exchange, about: &exchange.about, step: event.step, what })
+impl Wanted<'_> {
+    /// When they heard that it was taken.
+    pub(super) fn taken(&self) -> Option<Step> {
+        let heard = self.tries.iter().filter_map(|(_, heard)| *heard);
+        heard.filter(|(status, _)| (200..300).contains(status)).map(|(_, step)| step).next()
+    }
+
+    /// Whether it can have been taken. What was not heard may have been, and what failed on the way, too;
+    /// nobody knows of it better than its author.
+    pub(super) fn may_be_taken(&self) -> bool {
+        let refused =
+            |heard: &Option<(u16, Step)>| heard.is_some_and(|(status, _)| (400..500).contains(&status));
+        !self.tries.iter().all(|(_, heard)| refused(heard))
     }
 }
 
@@ -81,8 +74,8 @@ pub(super) struct Facts<'a> {
     pub(super) made: BTreeMap<&'a str, Vec<Made<'a>>>,
     /// What happened to records without a request: operation, record, what.
     pub(super) hands: Vec<(&'a str, &'a str, Deed)>,
-    /// What people asked for that lets a send follow: operation, what, and when they asked.
-    pub(super) permits: Vec<Permit<'a>>,
+    /// What people wanted, in the order in which they came.
+    pub(super) wanted: Vec<Wanted<'a>>,
     /// Deliveries that the source knows to be taken: name, step.
     pub(super) acknowledged: Vec<(&'a str, Step)>,
     /// Records that some answer named, by operation.
@@ -97,7 +90,7 @@ impl<'a> Facts<'a> {
             asked: vec![],
             made: BTreeMap::new(),
             hands: vec![],
-            permits: vec![],
+            wanted: vec![],
             acknowledged: vec![],
             named: BTreeMap::new(),
         };
@@ -106,7 +99,11 @@ impl<'a> Facts<'a> {
             match &event.kind {
                 Kind::Sent { exchange, key, digest, .. } => {
                     left.insert(exchange, event.t_ns);
-                    facts.permits.extend(Permit::of(event));
+                    if let Some(wanted) =
+                        facts.wanted.iter_mut().find(|wanted| Some(wanted.step) == event.cause)
+                    {
+                        wanted.tries.push((event.step, None));
+                    }
                     if exchange.call == Call::Find {
                         facts.asked.push(Asked { about: &exchange.about, step: event.step, at: event.t_ns });
                     }
@@ -125,10 +122,15 @@ impl<'a> Facts<'a> {
                 Kind::Effect { about, record, .. } => {
                     facts.made.entry(about).or_default().push(Made { step: event.step, record });
                 }
+                Kind::Person { about, act, .. } => {
+                    facts.wanted.push(Wanted { about, act: *act, step: event.step, tries: vec![] });
+                }
                 Kind::Hand { about, record, did } => facts.hands.push((about, record, *did)),
                 Kind::Received { exchange, status, summary, record, empty } => {
-                    let refused = exchange.call == Call::Decide && *status >= 300;
-                    facts.permits.retain(|permit| !refused || permit.exchange != exchange);
+                    let mut tries = facts.wanted.iter_mut().flat_map(|wanted| &mut wanted.tries);
+                    if let Some((_, heard)) = tries.find(|(sent, _)| Some(*sent) == event.cause) {
+                        *heard = Some((*status, event.step));
+                    }
                     let sent = left.get(exchange).copied().unwrap_or(event.t_ns);
                     facts.heard(
                         exchange,
@@ -180,23 +182,30 @@ impl<'a> Facts<'a> {
         self.sends.get(operation).map_or(&[], Vec::as_slice)
     }
 
-    /// How many sends people can have permitted beyond the budget, up to a step.
-    pub(super) fn permitted(&self, operation: &str, until: Step) -> usize {
-        self.permits.iter().filter(|permit| permit.about == operation && permit.step <= until).count()
+    /// The other records that people can have had made.
+    pub(super) fn creations(&self, operation: &str) -> impl Iterator<Item = &Wanted<'a>> {
+        let of_it =
+            move |wanted: &&Wanted<'_>| wanted.about == operation && wanted.act == Act::AuthoriseCreation;
+        self.wanted.iter().filter(of_it).filter(|wanted| wanted.may_be_taken())
     }
 
-    /// Whether a person can have permitted a send between two others.
-    pub(super) fn is_permitted(&self, operation: &str, sends: [&Send<'_>; 2], what: Permitted) -> bool {
-        let between = sends[0].step..=sends[1].step;
-        let mut asked = self.permits.iter().filter(|permit| permit.about == operation);
-        asked.any(|permit| permit.what == what && between.contains(&permit.step))
+    /// How many sends people can have permitted beyond the budget, up to a step.
+    pub(super) fn permitted(&self, operation: &str, until: Step) -> usize {
+        self.creations(operation).filter(|wanted| wanted.step <= until).count()
     }
 
     /// The sends of an operation, a slice for each record that people had made: what came before one is
     /// settled by a person's word.
     pub(super) fn generations(&self, operation: &str) -> Vec<&[Send<'a>]> {
-        let same = |a: &Send<'_>, b: &Send<'_>| !self.is_permitted(operation, [a, b], Permitted::Creation);
-        self.sends(operation).chunk_by(same).collect()
+        let wanted_between =
+            |a: Step, b: Step| self.creations(operation).any(|one| (a..=b).contains(&one.step));
+        self.sends(operation).chunk_by(|a, b| !wanted_between(a.step, b.step)).collect()
+    }
+
+    /// Whether a person can have ended an operation.
+    pub(super) fn decided(&self, operation: &str) -> bool {
+        let mut ends = self.wanted.iter().filter(|wanted| wanted.about == operation && wanted.act.ends());
+        ends.any(Wanted::may_be_taken)
     }
 
     /// Whether a person made this record like the operation's own.

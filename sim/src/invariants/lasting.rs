@@ -4,8 +4,8 @@ use super::checks::last_step;
 use super::facts::between;
 use super::{BOUNDED, Court, Finding, MONOTONE, STORE_DOUBT};
 use crate::belief::{BelievedOperation, Standing};
-use crate::fault::{Call, ExchangeName, Place, When};
-use crate::history::{Kind, Nanos, Step};
+use crate::fault::{Call, Place, When};
+use crate::history::{Act, Kind, Nanos, Step};
 use crate::run::{BeliefAt, Moment, Run};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -27,7 +27,7 @@ pub(super) fn monotone(court: &Court<'_>) -> Finding {
             known.extend(at.belief.operations.iter().map(|op| (op.name.as_str(), op)));
         }
     }
-    decisions_stand(court.run, &mut finding);
+    decisions_stand(court, &mut finding);
     finding
 }
 
@@ -59,29 +59,19 @@ fn stands(op: &BelievedOperation) -> String {
 }
 
 /// A confirmation that was answered with success has completed its operation, for good and only once.
-fn decisions_stand(run: &Run, finding: &mut Finding) {
-    let mut confirming: Vec<&ExchangeName> = vec![];
+fn decisions_stand(court: &Court<'_>, finding: &mut Finding) {
     let mut taken: BTreeMap<&str, Step> = BTreeMap::new();
-    for event in run.history.events() {
-        match &event.kind {
-            Kind::Sent { exchange, summary, .. }
-                if exchange.call == Call::Decide && summary.ends_with("/confirm_found") =>
-            {
-                confirming.push(exchange);
-            }
-            Kind::Received { exchange, status: 200..=299, .. } if confirming.contains(&exchange) => {
-                finding.looked();
-                if let Some(first) = taken.insert(&exchange.about, event.step) {
-                    let message = format!("{} was confirmed twice, and both were accepted.", exchange.about);
-                    finding.violated(MONOTONE, &exchange.about, vec![first, event.step], message);
-                    return;
-                }
-            }
-            _ => {}
+    for wanted in court.facts.wanted.iter().filter(|wanted| wanted.act == Act::Confirm) {
+        let Some(step) = wanted.taken() else { continue };
+        finding.looked();
+        if let Some(first) = taken.insert(wanted.about, step) {
+            let message = format!("{} was confirmed twice, and both were accepted.", wanted.about);
+            finding.violated(MONOTONE, wanted.about, vec![first, step], message);
+            return;
         }
     }
     for (operation, step) in taken {
-        let later = run.beliefs.iter().filter(|at| at.step >= step);
+        let later = court.run.beliefs.iter().filter(|at| at.step >= step);
         let stand = later.filter_map(|at| at.belief.operation(operation));
         if let Some(op) = stand.into_iter().find(|op| op.standing != Standing::Completed) {
             let message =

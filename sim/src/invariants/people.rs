@@ -2,8 +2,7 @@
 
 use super::checks::last_step;
 use super::{Court, Finding, TRACED};
-use crate::fault::{Call, ExchangeName};
-use crate::history::{Kind, Step};
+use crate::history::Step;
 use std::collections::BTreeMap;
 
 /// What the workflow's own check of its records says, and whether each act that was taken is on record.
@@ -19,7 +18,7 @@ pub(super) fn traced(court: &Court<'_>) -> Finding {
         }
     }
     for (operation, taken) in taken(court) {
-        let Some(last) = taken.last() else { continue };
+        let Some(last) = taken.iter().max() else { continue };
         // Read after the last answer was heard.
         let later = court.lasting.iter().filter(|believed| believed.step >= *last);
         for op in later.filter_map(|believed| believed.operations.get(operation)) {
@@ -43,18 +42,12 @@ pub(super) fn traced(court: &Court<'_>) -> Finding {
     finding
 }
 
-/// The decisions that were answered with success, by operation.
+/// When people heard that what they wanted was taken, by operation.
 fn taken<'a>(court: &Court<'a>) -> BTreeMap<&'a str, Vec<Step>> {
     let mut taken: BTreeMap<&str, Vec<Step>> = BTreeMap::new();
-    let mut heard = |exchange: &'a ExchangeName, step| {
-        taken.entry(exchange.about.as_str()).or_default().push(step);
-    };
-    for event in court.run.history.events() {
-        match &event.kind {
-            Kind::Received { exchange, status: 200..=299, .. } if exchange.call == Call::Decide => {
-                heard(exchange, event.step);
-            }
-            _ => {}
+    for wanted in &court.facts.wanted {
+        if let Some(step) = wanted.taken() {
+            taken.entry(wanted.about).or_default().push(step);
         }
     }
     taken

@@ -4,7 +4,7 @@ use super::{INVARIANTS, judge};
 use crate::belief::{Basis, Belief, BelievedAttempt, BelievedDecision, BelievedOperation, Standing, Waiting};
 use crate::fault::{Call, ExchangeName, Fault, FaultTape, Place, What, When};
 use crate::fixture::{OPERATION, Toy, create, pipeline};
-use crate::history::{Kind, Nanos, Step};
+use crate::history::{Act, Kind, Nanos, Step};
 use crate::run::{BeliefAt, Moment, Options, Run};
 use crate::seed::Seed;
 use crate::verdict::Verdict;
@@ -30,8 +30,12 @@ impl Told {
     }
 
     fn add(&mut self, kind: Kind) -> Step {
+        self.add_because(kind, None)
+    }
+
+    fn add_because(&mut self, kind: Kind, cause: Option<Step>) -> Step {
         let step = self.run.history.events().len() as u64;
-        self.run.history.add(Nanos(step * 700_000_000), "workflow", kind, None)
+        self.run.history.add(Nanos(step * 700_000_000), "workflow", kind, cause)
     }
 
     fn create(&mut self) {
@@ -57,23 +61,36 @@ impl Told {
 
     /// A person's confirmation, and its answer.
     fn confirm(&mut self, nth: u32) {
-        self.decide("confirm_found", nth, 200);
+        self.decide(Act::Confirm, nth, Some(200));
     }
 
-    /// A person's decision, and its answer.
-    fn decide(&mut self, action: &str, nth: u32, status: u16) {
+    /// What a person wants.
+    fn want(&mut self, act: Act) -> Step {
+        self.add(Kind::Person { about: OPERATION.into(), act, words: "decides".into() })
+    }
+
+    /// What a person wants, and its answer where they hear one.
+    fn decide(&mut self, act: Act, nth: u32, status: Option<u16>) {
+        let wanted = self.want(act);
+        self.attempt(wanted, nth, status);
+    }
+
+    /// One try of what a person wants.
+    fn attempt(&mut self, wanted: Step, nth: u32, status: Option<u16>) {
         let exchange = ExchangeName { call: Call::Decide, about: OPERATION.into(), nth };
-        let summary = format!("POST /operations/{OPERATION}/{action}");
         let sent = Kind::Sent {
             exchange: exchange.clone(),
             to: "workflow",
             key: None,
             digest: "1a2b".into(),
-            summary,
+            summary: "POST".into(),
         };
-        self.add(sent);
-        let summary = String::new();
-        self.add(Kind::Received { exchange, status, summary, record: None, empty: false });
+        let sent = self.add_because(sent, Some(wanted));
+        if let Some(status) = status {
+            let heard =
+                Kind::Received { exchange, status, summary: String::new(), record: None, empty: false };
+            self.add_because(heard, Some(sent));
+        }
     }
 
     /// What is read of the store now: the state, the record, the sends counted.
@@ -151,7 +168,7 @@ fn a_rejection_has_a_ground() {
         told.run.fired = vec![None];
         (0..sends).for_each(|_| told.create());
         if person {
-            told.add(Kind::Person { about: OPERATION.into(), words: "withdraws it".into() });
+            told.decide(Act::Reject, 1, Some(200));
         }
         told.believe(Moment::End, "rejected/withdrawn", None, sends);
         told.violations("V18")
@@ -228,18 +245,19 @@ fn what_leaves_is_bounded_for_each_operation_and_for_all() {
 /// excuses nothing.
 #[test]
 fn another_key_and_another_record_need_a_persons_word() {
-    let then = |action: &str, status: u16| {
+    let then = |act: Act, status: Option<u16>| {
         let mut told = Told::new();
         told.create_with("wf1-a");
-        told.decide(action, 1, status);
+        told.decide(act, 1, status);
         told.create_with("wf1-b");
         told.believe(Moment::End, "requiring_verification/in_doubt", None, 2);
         (told.violations("V7"), told.violations("V6"))
     };
-    assert_eq!(then("authorise_creation", 200), (0, 0));
-    assert_eq!(then("authorise_creation", 409), (1, 1), "it was refused");
-    assert_eq!(then("authorise_resend", 200), (1, 0), "the same once more has the same key");
-    assert_eq!(then("declare_absent", 200), (1, 1), "it permits nothing");
+    assert_eq!(then(Act::AuthoriseCreation, Some(200)), (0, 0));
+    assert_eq!(then(Act::AuthoriseCreation, Some(409)), (1, 1), "it was refused");
+    assert_eq!(then(Act::AuthoriseCreation, Some(503)), (0, 0), "it may have been taken all the same");
+    assert_eq!(then(Act::AuthoriseCreation, None), (0, 0), "it may have been taken");
+    assert_eq!(then(Act::DeclareAbsent, Some(200)), (1, 1), "it permits nothing");
 
     let made = |before: bool, status: u16| {
         let mut told = Told::new();
@@ -247,7 +265,7 @@ fn another_key_and_another_record_need_a_persons_word() {
         if before {
             told.effect("T93");
         }
-        told.decide("authorise_creation", 1, status);
+        told.decide(Act::AuthoriseCreation, 1, Some(status));
         told.create_with("wf1-b");
         told.effect("T94");
         if !before {
@@ -264,16 +282,57 @@ fn another_key_and_another_record_need_a_persons_word() {
     );
 }
 
+/// However often it is tried, it is one person's word for one send.
 #[test]
-fn a_persons_word_comes_on_top_of_the_budget() {
-    let sent = |permits: u32| {
+fn a_word_that_is_tried_again_counts_once() {
+    let mut told = Told::new();
+    told.create_with("wf1-a");
+    told.effect("T93");
+    let wanted = told.want(Act::AuthoriseCreation);
+    for (nth, status) in [(1, None), (2, Some(503)), (3, Some(200))] {
+        told.attempt(wanted, nth, status);
+    }
+    told.create_with("wf1-b");
+    told.effect("T94");
+    assert_eq!((told.violations("V1"), told.violations("V7")), (0, 0));
+    told.effect("T95");
+    assert_eq!(told.violations("V1"), 1);
+    told.create_with("wf1-b");
+    told.create_with("wf1-b");
+    assert_eq!(told.violations("V22"), 0, "a budget of three, and one on top");
+    told.create_with("wf1-b");
+    assert_eq!(told.violations("V22"), 2);
+}
+
+#[test]
+fn what_was_declared_absent_does_not_come_later_by_itself() {
+    let came = |status: u16, sent_again: bool| {
         let mut told = Told::new();
-        (0..3).for_each(|_| told.create());
-        (0..permits).for_each(|nth| told.decide("authorise_resend", nth + 1, 200));
-        told.create();
-        told.violations("V22")
+        told.create_with("wf1-a");
+        told.decide(Act::DeclareAbsent, 1, Some(status));
+        if sent_again {
+            told.create_with("wf1-a");
+        }
+        told.effect("T93");
+        told.violations("V21")
     };
-    assert_eq!((sent(0), sent(1)), (2, 0));
+    assert_eq!(came(200, false), 1);
+    assert_eq!(came(409, false), 0, "nobody believed it");
+    assert_eq!(came(200, true), 0, "it came of a later send");
+}
+
+/// A person who was refused has decided nothing.
+#[test]
+fn an_end_needs_a_decision_that_can_have_been_taken() {
+    let ended = |status: Option<u16>| {
+        let mut told = Told::new();
+        told.create();
+        told.decide(Act::Reject, 1, status);
+        told.believe(Moment::End, "rejected/accepted_risk", None, 1);
+        told.run.beliefs.last_mut().expect("one").belief.operations[0].basis = Basis::AcceptedRisk;
+        told.violations("V5")
+    };
+    assert_eq!((ended(Some(200)), ended(None), ended(Some(409))), (0, 0, 1));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use super::{Supervisor, WORKFLOW_ADDRESS};
 use crate::fault::{Place, What};
 use crate::field::{PEOPLE, now};
+use crate::history::Act;
 use crate::outside;
 use crate::run::End;
 use crate::scenario::{Choice, Decide, Decision, Person, View};
@@ -56,8 +57,10 @@ impl Supervisor<'_> {
         let found = self.desk.record_of(name);
         let mut acted = false;
         for choices in rounds(struck.as_ref(), found, &self.wrong_record(name)) {
-            let decision = |choice| self.scenario.decision(name, choice, self.plan);
-            let decisions: Vec<Decision> = choices.iter().filter_map(decision).collect();
+            let decision = |choice: &Choice| {
+                Some((choice.decide.act(), self.scenario.decision(name, choice, self.plan)?))
+            };
+            let decisions: Vec<(Act, Decision)> = choices.iter().filter_map(decision).collect();
             acted |= !decisions.is_empty();
             self.decide_at_once(name, decisions, people).await?;
         }
@@ -102,7 +105,7 @@ impl Supervisor<'_> {
     ) -> Result<bool, End> {
         let choice = Choice { decide, view: View::Now, by };
         let Some(decision) = self.scenario.decision(name, &choice, self.plan) else { return Ok(false) };
-        let answers = self.decide_at_once(name, vec![decision], people).await?;
+        let answers = self.decide_at_once(name, vec![(choice.decide.act(), decision)], people).await?;
         Ok(answers.iter().all(|status| status.is_some_and(|status| status < 300)))
     }
 
@@ -118,7 +121,7 @@ impl Supervisor<'_> {
     async fn decide_at_once(
         &mut self,
         name: &str,
-        decisions: Vec<Decision>,
+        decisions: Vec<(Act, Decision)>,
         people: &NodeHandle,
     ) -> Result<Vec<Option<u16>>, End> {
         let acting = decisions.len();

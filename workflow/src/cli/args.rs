@@ -216,12 +216,10 @@ impl Act {
     }
 }
 
-/// The command for an act of the service, with the options that it needs for an operation that may be in
-/// doubt.
-pub(super) fn command_for(action: &str, in_doubt: bool) -> Option<(&'static str, &'static str)> {
+/// The command for an act of the service, with the options that it needs.
+pub(super) fn command_for(action: &str) -> Option<(&'static str, &'static str)> {
     Some(match action {
         "confirm_found" => ("confirm", " --ref ID"),
-        "reject" if in_doubt => ("reject", " --accept-risk"),
         "reject" => ("reject", ""),
         "declare_absent" => ("absent", " --how HOW --checked-at TIME"),
         "authorise_resend" => ("resend", ""),

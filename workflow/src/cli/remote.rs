@@ -16,6 +16,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Bytes of an answer: a thousand cases are shorter.
 const LIMIT: usize = 8 * 1024 * 1024;
 
+/// What is to be done when nobody knows whether an act was taken.
+pub(super) const IN_DOUBT: &str = "\n  help: look whether it was taken before you decide again";
+
 pub(super) struct Remote<'a> {
     address: &'a str,
     runtime: Runtime,
@@ -50,7 +53,7 @@ impl Remote<'_> {
                 .unwrap_or_else(|_| Err(format!("no answer within {}", humantime::format_duration(PATIENCE))))
         };
         self.runtime.block_on(exchange).map_err(|why| {
-            let doubt = if acts { "\n  help: look whether it was taken before you decide again" } else { "" };
+            let doubt = if acts { IN_DOUBT } else { "" };
             CliError::Unreachable(format!("the service at {}: {why}{doubt}", self.address))
         })
     }

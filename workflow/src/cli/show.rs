@@ -2,7 +2,6 @@
 
 use super::args::command_for;
 use crate::clock::Timestamp;
-use crate::state::State;
 use serde_json::Value;
 use std::fmt::Write as _;
 
@@ -104,33 +103,28 @@ fn history(out: &mut String, known: &Value) {
     let sent = rows(known, "attempts").iter().map(|row| {
         let key = row["wire_key"].as_str().unwrap_or_default();
         let words = format!("attempt {} with key {key}: {}", row["n"], text(row, "licence"));
-        (time(row, "intent_at"), 0, words)
+        (row["seq"].as_i64(), dated(row, "intent_at"), words)
     });
     let seen = rows(known, "evidence").iter().map(|row| {
         let (source, class, detail) = (text(row, "source"), text(row, "class"), text(row, "detail"));
         let (before, after) = (text(row, "before"), text(row, "after"));
         let stands = if before == after { String::new() } else { format!("; {before} -> {after}") };
-        (
-            time(row, "observed"),
-            row["n"].as_i64().unwrap_or_default(),
-            format!("{source} {class}: {detail}{stands}"),
-        )
+        (row["seq"].as_i64(), dated(row, "observed"), format!("{source} {class}: {detail}{stands}"))
     });
     let mut all: Vec<_> = sent.chain(seen).collect();
     all.sort();
     if !all.is_empty() {
         out.push('\n');
     }
-    for (at, _, words) in all {
-        let at = at.map_or_else(String::new, |at| at.to_string());
+    for (_, at, words) in all {
         fill(out, &format!("  {at}  "), &words);
     }
 }
 
 fn offers(out: &mut String, known: &Value, name: &str) {
     for (n, offer) in rows(known, "actions").iter().enumerate() {
-        let in_doubt = text(known, "detail") == State::ExceptionInDoubt.as_str();
-        let Some((command, options)) = command_for(text(offer, "action"), in_doubt) else { continue };
+        let Some((command, options)) = command_for(text(offer, "action")) else { continue };
+        let risk = if offer["at_risk"] == true { " --accept-risk" } else { "" };
         if n == 0 {
             let _ = writeln!(out, "\nwhat you can do (each with --service ADDRESS --by WHO --reason WHY)");
         }
@@ -138,7 +132,7 @@ fn offers(out: &mut String, known: &Value, name: &str) {
             time(offer, field).map(|at| format!(" {word} {at}.")).unwrap_or_default()
         };
         let (from, until) = (bound("earliest", "Not before"), bound("latest", "Not after"));
-        let _ = writeln!(out, "  queue {command} {name} --version {}{options}", known["version"]);
+        let _ = writeln!(out, "  queue {command} {name} --version {}{options}{risk}", known["version"]);
         fill(out, "      ", &format!("{}{from}{until}", text(offer, "consequence")));
     }
 }

@@ -1,5 +1,6 @@
 //! What a person can do with a case at a moment, and in words what each act leads to.
 
+use super::judge::{absent_from, is_at_risk, is_contradicted, may_create};
 use crate::clock::Timestamp;
 use crate::definition::Workflow;
 use crate::known::Known;
@@ -21,11 +22,14 @@ pub struct Offer {
     /// It is refused after this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latest: Option<Timestamp>,
+    /// Whether it is refused without `accept_risk`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub at_risk: bool,
 }
 
 impl Offer {
     fn new(action: &'static str, consequence: impl Into<String>) -> Offer {
-        Offer { action, consequence: consequence.into(), earliest: None, latest: None }
+        Offer { action, consequence: consequence.into(), earliest: None, latest: None, at_risk: false }
     }
 }
 
@@ -33,10 +37,14 @@ impl Offer {
 pub(crate) fn offers(dossier: &Dossier, workflow: &Workflow, now: Timestamp) -> Vec<Offer> {
     let operation = &dossier.operation;
     let mut offers = match operation.state {
+        State::ExceptionUnsent if is_contradicted(dossier) => vec![confirm()],
         State::ExceptionUnsent => unsent(),
         State::ExceptionInDoubt => in_doubt(dossier, workflow, now),
-        State::DeclaredAbsent => absent(workflow),
-        State::Authorised | State::AuthorisedCreation | State::AuthorisedResend => return vec![confirm()],
+        State::DeclaredAbsent => absent(dossier, workflow, now),
+        State::Authorised | State::AuthorisedCreation | State::AuthorisedResend => {
+            let words = "What was permitted is taken back, and the operation is closed.";
+            return vec![confirm(), Offer { at_risk: is_at_risk(dossier), ..Offer::new("reject", words) }];
+        }
         _ if dossier.exceptions.is_empty() => return vec![],
         _ => vec![Offer::new("reject", "The change is turned down; the operation goes on as it is.")],
     };
@@ -76,24 +84,28 @@ fn in_doubt(dossier: &Dossier, workflow: &Workflow, now: Timestamp) -> Vec<Offer
     }
     let words =
         "It is on record that there is none; then another one can be permitted, or the operation withdrawn.";
-    let settled = recovery.settled_after.zip(operation.last_possible_send);
-    let earliest = settled.map(|(span, sent)| sent.after(span)).filter(|earliest| now < *earliest);
-    offers.push(Offer { earliest, ..Offer::new("declare_absent", words) });
-    let words = "It is closed without a proof, with `accept_risk`; a record may exist that nobody knows of.";
-    offers.push(Offer::new("reject", words));
+    let absent = absent_from(dossier, recovery);
+    let earliest = absent.ok().filter(|earliest| now < *earliest);
+    offers.push(Offer { earliest, at_risk: absent.is_err(), ..Offer::new("declare_absent", words) });
+    let words = "It is closed without a proof; a record may exist that nobody knows of.";
+    offers.push(Offer { at_risk: true, ..Offer::new("reject", words) });
     offers
 }
 
-fn absent(workflow: &Workflow) -> Vec<Offer> {
-    let who =
-        if workflow.definition().second_person { " Somebody else than who declared it absent." } else { "" };
-    let create = format!("Another record is made under another key, once.{who}");
-    vec![
-        confirm(),
-        Offer::new("authorise_creation", create),
-        Offer::new("declare_absent", "The declaration is made anew: a permission needs a fresh one."),
-        Offer::new("reject", "It is withdrawn; it was declared that there is no record."),
-    ]
+fn absent(dossier: &Dossier, workflow: &Workflow, now: Timestamp) -> Vec<Offer> {
+    let definition = workflow.definition();
+    let mut offers = vec![confirm()];
+    if may_create(dossier, definition, now).is_ok() {
+        let who = if definition.second_person { " Somebody else than who declared it absent." } else { "" };
+        let create = format!("Another record is made under another key, once.{who}");
+        offers.push(Offer::new("authorise_creation", create));
+    }
+    let words = "The declaration is made anew: a permission needs a fresh one.";
+    let at_risk = absent_from(dossier, workflow.recovery()).is_err();
+    offers.push(Offer { at_risk, ..Offer::new("declare_absent", words) });
+    let words = "It is withdrawn; it was declared that there is no record.";
+    offers.push(Offer { at_risk: is_at_risk(dossier), ..Offer::new("reject", words) });
+    offers
 }
 
 fn lapses(operation: &Operation, workflow: &Workflow) -> Option<Timestamp> {

@@ -6,11 +6,13 @@
 //! the head too: note the head that [`Contents::verify`] gives elsewhere, and even that shows.
 
 use super::rows::{Contents, StoredDelivery};
-use super::{Attempt, Evidence};
+use super::{Attempt, Authorised, Evidence, Operation};
+use crate::operation::WireKey;
 use crate::state::State;
 use data_encoding::HEXLOWER;
 use rusqlite::{Connection, params};
 use sha2::{Digest as _, Sha256};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Where a row stands in the chain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -59,24 +61,26 @@ impl Content {
 }
 
 impl StoredDelivery {
-    pub(super) fn content(&self) -> Content {
+    pub(super) fn content(&self, request: Option<&str>) -> Content {
         Content::of("delivery")
             .text(&self.source)
             .text(&self.delivery_id)
             .maybe(self.operation.as_deref())
             .text(&self.outcome)
             .text(&self.digest)
+            .maybe(request)
             .number(self.received.0)
     }
 }
 
 impl Attempt {
-    pub(super) fn content(&self, operation: &str) -> Content {
+    pub(super) fn content(&self, operation: &str, request: &str) -> Content {
         Content::of("attempt")
             .text(operation)
             .number(self.n.into())
             .text(&self.wire_key)
             .text(&self.digest)
+            .text(request)
             .number(self.intent_at.0)
             .number(self.send_not_after.0)
             .text(&self.licence)
@@ -137,23 +141,47 @@ impl Contents {
         Ok(head)
     }
 
-    fn walk(&self) -> Result<Head, Tampered> {
-        let deliveries = self
-            .deliveries
-            .iter()
-            .map(|row| (&row.link, row.content(), format!("delivery {} of {}", row.delivery_id, row.source)));
-        let attempts = self
-            .attempts
-            .iter()
-            .map(|(op, row)| (&row.link, row.content(op), format!("attempt {} of {op}", row.n)));
-        let evidence = self
-            .evidence
-            .iter()
-            .map(|(op, row)| (&row.link, row.content(op), format!("evidence {} of {op}", row.n)));
-        let mut rows: Vec<_> = deliveries.chain(attempts).chain(evidence).collect();
+    /// Every row with its content, hashed anew, and its name.
+    fn rows(&self) -> Result<Vec<(&Link, Content, String)>, Tampered> {
+        let operations: BTreeMap<&str, &Operation> =
+            self.operations.iter().map(|operation| (operation.key.as_str(), operation)).collect();
+        let operation_of = |key: &str, name: &str| {
+            let found = operations.get(key).copied();
+            found.ok_or_else(|| Tampered(format!("{name} is there, and its operation is not")))
+        };
+        let mut rows = vec![];
+        for row in &self.deliveries {
+            let mut name = format!("delivery {} of {}", row.delivery_id, row.source);
+            let mut request = None;
+            if let Some(key) = row.operation.as_deref().filter(|_| row.outcome == "new") {
+                request = Some(self.first_request(operation_of(key, &name)?));
+                name += ", with its request,";
+            }
+            rows.push((&row.link, row.content(request.as_deref()), name));
+        }
+        for (key, row) in &self.attempts {
+            let name = format!("attempt {} of {key}", row.n);
+            let request = request_with(operation_of(key, &name)?, &row.wire_key);
+            rows.push((&row.link, row.content(key, &request), format!("{name}, with its request,")));
+        }
+        for (key, row) in &self.evidence {
+            let name = format!("evidence {} of {key}", row.n);
+            operation_of(key, &name)?;
+            rows.push((&row.link, row.content(key), name));
+        }
         rows.sort_by_key(|(link, ..)| link.seq);
+        Ok(rows)
+    }
+
+    /// The digest of the request with which an operation began.
+    fn first_request(&self, operation: &Operation) -> String {
+        let first = of(&self.attempts, operation.key.as_str()).min_by_key(|row| row.n);
+        request_with(operation, first.map_or(operation.wire_key.as_str(), |first| &first.wire_key))
+    }
+
+    fn walk(&self) -> Result<Head, Tampered> {
         let mut last = Link::default();
-        for (link, content, name) in rows {
+        for (link, content, name) in self.rows()? {
             let expected = content.link(&last);
             if link.seq != expected.seq {
                 let missing = expected.seq;
@@ -162,7 +190,7 @@ impl Contents {
                 )));
             }
             if *link != expected {
-                return Err(Tampered(format!("{name} (row {}) is not what was written there", link.seq)));
+                return Err(Tampered(format!("{name} is not what was written there (row {})", link.seq)));
             }
             last = expected;
         }
@@ -175,34 +203,72 @@ impl Contents {
         )))
     }
 
-    /// Whether an operation stands where its last row leaves it.
-    fn agrees(&self, operation: &super::Operation) -> Result<(), Tampered> {
+    /// Whether an operation stands where its rows leave it.
+    fn agrees(&self, operation: &Operation) -> Result<(), Tampered> {
         let key = operation.key.as_str();
         let attempts: Vec<&Attempt> = of(&self.attempts, key).collect();
+        let last = attempts.iter().max_by_key(|row| row.n);
+        let begun = |row: &&StoredDelivery| row.outcome == "new" && row.operation.as_deref() == Some(key);
+        let of_this_key = attempts.iter().filter(|row| row.wire_key == operation.wire_key.as_str());
+        let made_anew = of(&self.authorisations, key)
+            .filter(|given| given.kind == Authorised::Creation && given.consumed_by.is_some())
+            .count();
+        let linked: Vec<&str> =
+            self.refs.iter().filter(|(_, to)| to == key).map(|(found, _)| found.as_str()).collect();
+        let checks = [
+            (self.deliveries.iter().filter(begun).count() == 1, "no delivery has begun it"),
+            (self.leads_to(key, operation.state), "its last row leads elsewhere"),
+            (attempts.len() == operation.sends as usize, "another number of sends is on record"),
+            (
+                last.is_none_or(|row| row.wire_key == operation.wire_key.as_str()),
+                "its last send carried another key",
+            ),
+            (made_anew == operation.generation as usize, "another number of keys was permitted"),
+            (
+                of_this_key.map(|row| row.intent_at).min() == operation.first_intent,
+                "its key was first sent at another time",
+            ),
+            (
+                last.map(|row| row.send_not_after) == operation.last_possible_send,
+                "its last send ended at another time",
+            ),
+            (linked == operation.external_ref.as_slice(), "another record is linked to it"),
+            (self.permissions_agree(key, &attempts), "a permission was used by another send"),
+        ];
+        match checks.iter().find(|(holds, _)| !holds) {
+            Some((_, wrong)) => Err(Tampered(format!("{key} is {}: {wrong}", operation.state))),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the last row of an operation leads to this state.
+    fn leads_to(&self, key: &str, state: State) -> bool {
         let last_evidence = of(&self.evidence, key).max_by_key(|row| row.link.seq);
-        let last_attempt = attempts.iter().max_by_key(|row| row.link.seq);
+        let last_attempt = of(&self.attempts, key).max_by_key(|row| row.link.seq);
         let sent_after =
             |row: &&Attempt| last_evidence.is_none_or(|evidence| evidence.link.seq < row.link.seq);
-        let stands = operation.state;
-        let agrees = match (last_attempt.copied().filter(sent_after), last_evidence) {
-            (Some(_), _) => matches!(stands, State::Sent | State::SentInDoubt),
-            (None, Some(evidence)) => evidence.after == stands.as_str(),
-            (None, None) => matches!(stands, State::Ready | State::Invalid),
-        };
-        if !agrees {
-            return Err(Tampered(format!("{key} is {stands}, and its last row leads elsewhere")));
+        match (last_attempt.filter(sent_after), last_evidence) {
+            (Some(_), _) => matches!(state, State::Sent | State::SentInDoubt),
+            (None, Some(evidence)) => evidence.after == state.as_str(),
+            (None, None) => matches!(state, State::Ready | State::Invalid),
         }
-        if attempts.len() != operation.sends as usize {
-            let (counted, there) = (operation.sends, attempts.len());
-            return Err(Tampered(format!("{key} counts {counted} sends, and {there} are on record")));
-        }
-        let digest = operation.frozen.digest();
-        let of_this_key = |row: &&&Attempt| row.wire_key == operation.wire_key.as_str();
-        if let Some(other) = attempts.iter().filter(of_this_key).find(|row| row.digest != digest) {
-            return Err(Tampered(format!("attempt {} of {key} was for other bytes", other.n)));
-        }
-        Ok(())
     }
+
+    /// Whether each permission that was used is named by the send that used it, and the other way round.
+    fn permissions_agree(&self, key: &str, attempts: &[&Attempt]) -> bool {
+        let used = of(&self.authorisations, key).filter_map(|given| Some((given.consumed_by?, given.id)));
+        let named = attempts.iter().filter_map(|row| Some((row.n, row.authorisation?)));
+        used.collect::<BTreeSet<_>>() == named.collect::<BTreeSet<_>>()
+    }
+}
+
+/// The digest of an operation's request with this key in it.
+fn request_with(operation: &Operation, key: &str) -> String {
+    let key = WireKey::from_stored(key);
+    if key == operation.wire_key {
+        return operation.frozen.whole_digest();
+    }
+    operation.frozen.with_key(&operation.wire_key, &key).whole_digest()
 }
 
 fn of<'a, T>(rows: &'a [(String, T)], key: &'a str) -> impl Iterator<Item = &'a T> {

@@ -113,7 +113,7 @@ pub(super) fn after_find(
             authorisation: None,
             link: Link::default(),
         };
-        super::verbs::add_attempt(tx, finding.key.as_str(), row)?;
+        super::verbs::add_attempt(tx, finding.key.as_str(), row, "not kept")?;
     }
     if mutant.is(Mistake::AuthorisationReusable) && finding.state == State::InDoubt {
         let used = "operation = ?1 and kind = 'creation' and consumed_by is not null";
@@ -134,7 +134,7 @@ pub(super) fn after_decide(tx: &Connection, mutant: Mutant, decision: &Decision)
     }
     if mutant.is(Mistake::DecisionUntraced) {
         // The operation has moved on, and nobody can tell who moved it.
-        let last = "operation = ?1 and class = 'person'";
+        let last = "operation = ?1 and class like 'person%'";
         tx.execute(&format!("delete from evidence where {last}"), [key])?;
     }
     Ok(())

@@ -25,7 +25,7 @@ pub(super) fn decide(tx: &Connection, now: Timestamp, decision: &Decision) -> ru
     tx.prepare_cached(sql)?.execute(values)?;
     change_case(tx, now, decision)?;
     let detail = format!("{}: {}", decision.action, decision.reason);
-    let evidence = NewEvidence { class: "person", source: decision.by.clone(), detail };
+    let evidence = NewEvidence { class: decision.class, source: decision.by.clone(), detail };
     add_evidence(tx, now, key, &stands, &evidence, decision.state)?;
     if let Some((kind, expires)) = decision.permits {
         let sql = "insert into authorisation(operation, kind, by, reason, issued, expires)

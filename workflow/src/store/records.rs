@@ -179,8 +179,10 @@ pub struct Intent {
     pub state: State,
     /// The key on the wire.
     pub wire_key: WireKey,
-    /// The digest of what is sent.
+    /// The digest of the body that is sent.
     pub digest: String,
+    /// The digest of the whole request.
+    pub whole_digest: String,
     /// No byte leaves after this.
     pub send_not_after: Timestamp,
     /// Why the send is allowed.
@@ -232,6 +234,13 @@ pub struct NewEvidence {
     pub detail: String,
 }
 
+impl NewEvidence {
+    /// Whether the engine drew it from what was known, and nobody has observed it.
+    pub(crate) fn is_conclusion(&self) -> bool {
+        self.source == "engine" || self.class == "negative"
+    }
+}
+
 /// A case for a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewException {
@@ -249,6 +258,19 @@ pub struct NewException {
     pub lookup: String,
     /// When the key lapses, where there is one.
     pub key_lapses: Option<Timestamp>,
+}
+
+/// Somebody who was told of something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Alert {
+    /// The operation.
+    pub operation: String,
+    /// `overdue`, `assigned`, `late_contradiction`, or the reason of the case that was opened.
+    pub kind: String,
+    /// Who was told.
+    pub owner: String,
+    /// When.
+    pub raised: Timestamp,
 }
 
 /// A case for a person, as stored.
@@ -282,6 +304,20 @@ pub struct Exception {
     pub sends: u32,
 }
 
+/// The classes of what people say, each with the word in front.
+pub mod person {
+    /// A decision, or something that is known besides.
+    pub const SAYS: &str = "person";
+    /// There is no record, and none will come.
+    pub const ABSENT: &str = "person_absent";
+    /// The same, and the person answers for a record that comes all the same.
+    pub const ABSENT_AT_RISK: &str = "person_absent_at_risk";
+    /// Nothing about the record.
+    pub const HOUSEKEEPING: &str = "person_housekeeping";
+    /// All of them.
+    pub const ALL: [&str; 4] = [SAYS, ABSENT, ABSENT_AT_RISK, HOUSEKEEPING];
+}
+
 /// A person's act, to be recorded with what it leads to.
 #[derive(Clone, Debug)]
 pub struct Decision {
@@ -293,6 +329,8 @@ pub struct Decision {
     pub state: State,
     /// `confirm_found`, `reject`, `assign` …
     pub action: &'static str,
+    /// What it says of the record, as evidence: one of [`person`].
+    pub class: &'static str,
     /// Who.
     pub by: String,
     /// Why, and what else they said.
@@ -350,8 +388,8 @@ pub struct Attempt {
     /// The person's permission that it has used up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub authorisation: Option<i64>,
-    /// Where it stands in the chain.
-    #[serde(skip)]
+    /// Where it stands in the chain; shown as its number, `seq`.
+    #[serde(rename = "seq", serialize_with = "number")]
     pub link: Link,
 }
 
@@ -374,9 +412,13 @@ pub struct Evidence {
     pub before: String,
     /// Where it stands by this.
     pub after: String,
-    /// Where it stands in the chain.
-    #[serde(skip)]
+    /// Where it stands in the chain; shown as its number, `seq`.
+    #[serde(rename = "seq", serialize_with = "number")]
     pub link: Link,
+}
+
+fn number<S: serde::Serializer>(link: &Link, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_i64(link.seq)
 }
 
 /// All that is stored of one operation.

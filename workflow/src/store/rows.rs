@@ -2,8 +2,8 @@
 
 use super::chain::{Head, Link};
 use super::{
-    Attempt, Authorisation, Authorised, Discrepancy, Dossier, Evidence, Exception, Operation, StoreError,
-    chain,
+    Alert, Attempt, Authorisation, Authorised, Discrepancy, Dossier, Evidence, Exception, Operation,
+    StoreError, chain,
 };
 use crate::clock::Timestamp;
 use crate::operation::{Fingerprint, FrozenRequest, OperationKey, WireKey};
@@ -118,7 +118,7 @@ fn authorisation(row: &Row<'_>) -> rusqlite::Result<Authorisation> {
 }
 
 const AUTHORISATION: &str =
-    "select id, kind, by, reason, issued, expires, consumed_by, voided from authorisation";
+    "select id, kind, by, reason, issued, expires, consumed_by, voided, operation from authorisation";
 
 /// The permission that stands for an operation.
 pub(super) fn standing_authorisation(db: &Connection, key: &str) -> rusqlite::Result<Option<Authorisation>> {
@@ -211,8 +211,12 @@ pub struct Contents {
     pub evidence: Vec<(String, Evidence)>,
     /// Every open exception.
     pub exceptions: Vec<Exception>,
-    /// Every alert: operation, kind, owner.
-    pub alerts: Vec<(String, String, String)>,
+    /// Every alert, in the order in which they were raised.
+    pub alerts: Vec<Alert>,
+    /// Every permission, with its operation.
+    pub authorisations: Vec<(String, Authorisation)>,
+    /// Every record that belongs to an operation: record, operation.
+    pub refs: Vec<(String, String)>,
     /// The chain's last link, as the store notes it.
     pub head: Head,
 }
@@ -249,8 +253,19 @@ pub(super) fn read_tables(db: &Connection) -> rusqlite::Result<Contents> {
             Ok((row.get(0)?, evidence(row)?))
         })?,
         exceptions: list(db, &format!("{EXCEPTION} order by e.id"), [], exception)?,
-        alerts: list(db, "select operation, kind, owner from alert order by id", [], |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+        alerts: list(db, "select operation, kind, owner, raised from alert order by id", [], |row| {
+            Ok(Alert {
+                operation: row.get(0)?,
+                kind: row.get(1)?,
+                owner: row.get(2)?,
+                raised: Timestamp(row.get(3)?),
+            })
+        })?,
+        authorisations: list(db, &format!("{AUTHORISATION} order by id"), [], |row| {
+            Ok((row.get(8)?, authorisation(row)?))
+        })?,
+        refs: list(db, "select ref, operation from external_ref order by ref", [], |row| {
+            Ok((row.get(0)?, row.get(1)?))
         })?,
         head: chain::head(db)?,
     })

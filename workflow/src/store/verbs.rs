@@ -3,7 +3,7 @@
 use super::rows::StoredDelivery;
 use super::{
     Accepted, Attempt, Evidence, Finding, Intent, Link, NewDelivery, NewEvidence, NewException, NewOperation,
-    Written, chain, rows,
+    Written, chain, person, rows,
 };
 use crate::clock::Timestamp;
 use crate::explain::CHANGED_AFTER_REJECTION;
@@ -33,22 +33,24 @@ pub(super) fn accept(
         now.0
     ])?;
     if inserted == 1 {
-        record(tx, now, delivery, Some(key), "new")?;
+        record(tx, now, delivery, Some(key), "new", Some(&operation.frozen.whole_digest()))?;
         return Ok(Accepted::New(Box::new(operation.as_unsent())));
     }
-    let sql = "select state, fingerprint from operation where key = ?1";
-    let (state, fingerprint) = tx
-        .prepare_cached(sql)?
-        .query_row([key], |row| Ok((rows::state_at(row, 0)?, row.get::<_, String>(1)?)))?;
+    let stands = stands(tx, key)?.expect("what is in the way of its insertion is there");
+    let sql = "select fingerprint from operation where key = ?1";
+    let fingerprint: String = tx.prepare_cached(sql)?.query_row([key], |row| row.get(0))?;
     if fingerprint == operation.fingerprint.as_str() {
-        record(tx, now, delivery, Some(key), "same")?;
-        return Ok(Accepted::Same { state });
+        record(tx, now, delivery, Some(key), "same", None)?;
+        return Ok(Accepted::Same { state: stands.state });
     }
-    let fresh = record(tx, now, delivery, Some(key), "changed")?;
-    if fresh && !is_asked(tx, key)? {
-        // Who decides on what they saw before must not decide on this too.
-        tx.prepare_cached("update operation set version = version + 1 where key = ?1")?.execute([key])?;
-        let facts = if state == State::Invalid { CHANGED_AFTER_REJECTION } else { &on_change.facts };
+    if !record(tx, now, delivery, Some(key), "changed", None)? {
+        return Ok(Accepted::Changed);
+    }
+    // Who decides on what they saw before must not decide on this too.
+    let (source, detail) = (delivery.source.clone(), format!("delivery {}", delivery.delivery_id));
+    add_aside(tx, now, key, &stands, &NewEvidence { class: "changed_request", source, detail })?;
+    if !is_asked(tx, key)? {
+        let facts = if stands.state == State::Invalid { CHANGED_AFTER_REJECTION } else { &on_change.facts };
         open_exception(
             tx,
             now,
@@ -66,13 +68,15 @@ fn is_asked(tx: &Connection, key: &str) -> rusqlite::Result<bool> {
     tx.prepare_cached(sql)?.query_row([key, Reason::ChangedRequest.code()], |row| row.get(0))
 }
 
-/// Records a delivery; false when this very delivery, to the byte, was recorded before.
+/// Records a delivery, with the digest of the request that is sent for it where it begins an operation; false
+/// when this very delivery, to the byte, was recorded before.
 fn record(
     tx: &Connection,
     now: Timestamp,
     delivery: &NewDelivery,
     operation: Option<&str>,
     outcome: &str,
+    request: Option<&str>,
 ) -> rusqlite::Result<bool> {
     let row = StoredDelivery {
         source: delivery.source.clone(),
@@ -83,7 +87,7 @@ fn record(
         received: now,
         link: Link::default(),
     };
-    let link = chain::next(tx, row.content())?;
+    let link = chain::next(tx, row.content(request))?;
     let sql = "insert into delivery values(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) on conflict do nothing";
     let values = params![
         row.source,
@@ -108,10 +112,11 @@ pub(super) fn refuse(
     delivery: &NewDelivery,
     why: &str,
 ) -> rusqlite::Result<()> {
-    record(tx, now, delivery, None, why).map(|_| ())
+    record(tx, now, delivery, None, why, None).map(|_| ())
 }
 
 /// Where an operation stands inside this transaction.
+#[derive(Clone)]
 pub(super) struct Stands {
     pub(super) state: State,
     pub(super) version: u32,
@@ -169,12 +174,12 @@ pub(super) fn intend(tx: &Connection, now: Timestamp, intent: &Intent) -> rusqli
         authorisation: intent.authorisation,
         link: Link::default(),
     };
-    add_attempt(tx, key, row)?;
+    add_attempt(tx, key, row, &intent.whole_digest)?;
     Ok(Written::Done)
 }
 
-pub(super) fn add_attempt(tx: &Connection, key: &str, row: Attempt) -> rusqlite::Result<()> {
-    let link = chain::next(tx, row.content(key))?;
+pub(super) fn add_attempt(tx: &Connection, key: &str, row: Attempt, request: &str) -> rusqlite::Result<()> {
+    let link = chain::next(tx, row.content(key, request))?;
     tx.prepare_cached("insert into attempt values(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)")?.execute(
         params![
             key,
@@ -240,45 +245,62 @@ fn close_case(
     tx.prepare_cached(sql)?.execute(values).map(|_| ())
 }
 
-/// What a late observation says against what is recorded: the kind of discrepancy and what would correct it.
-fn contradiction(stands: &Stands, found: Option<&str>) -> Option<&'static str> {
-    match (stands.state, found, stands.external_ref.as_deref()) {
-        (State::Confirmed | State::ConfirmedByPerson, Some(found), Some(linked)) if found != linked => {
-            Some("two records exist for one operation: keep one and link the other to it as a duplicate")
-        }
-        (state, Some(_), _) if state.is_terminal() && stands.external_ref.is_none() => {
-            Some("the operation ended without a record, and there is one: withdraw the record, or confirm it")
-        }
-        (State::ExceptionUnsent | State::Authorised, Some(_), _) => Some(
-            "every send was proven to have done nothing, and there is a record: a person compares the two",
+/// What a late observation says against what is recorded: what a person has to compare.
+fn contradiction(stands: &Stands, evidence: &NewEvidence, found: Option<&str>) -> Option<&'static str> {
+    let says_there_is_one = matches!(evidence.class, "confirmed" | "confirmed_without_ref" | "conflict");
+    match (stands.state, stands.external_ref.as_deref()) {
+        _ if !says_there_is_one => None,
+        (state, Some(linked)) if state.is_terminal() => found.filter(|found| *found != linked).map(|_| {
+            "two records exist for one operation: look at both at the destination, and close one of them there"
+        }),
+        (state, None) if state.is_terminal() => Some(
+            "the operation ended without a record, and there may be one: look for it at the destination, and close it \
+             there if nobody wants it",
         ),
+        (State::ExceptionUnsent | State::Authorised, _) => {
+            Some("every send was proven to have done nothing, and there may be a record: look for it, and confirm it")
+        }
         _ => None,
     }
 }
 
+/// Records what an attempt showed after its operation had moved on. The same contradiction is told once.
 pub(super) fn find_late(
     tx: &Connection,
     now: Timestamp,
-    key: &OperationKey,
+    (key, attempt): (&OperationKey, u32),
     evidence: &NewEvidence,
     found: Option<&str>,
     owner: &str,
 ) -> rusqlite::Result<()> {
     let name = key.as_str();
     let Some(stands) = stands(tx, name)? else { return Ok(()) };
-    // Who decides on what they saw before must not decide on this too.
-    tx.prepare_cached("update operation set version = version + 1 where key = ?1")?.execute([name])?;
     let late = NewEvidence { source: format!("late {}", evidence.source), ..evidence.clone() };
-    add_evidence(tx, now, name, &stands, &late, stands.state)?;
-    let Some(proposal) = contradiction(&stands, found) else { return Ok(()) };
+    add_aside(tx, now, name, &Stands { sends: attempt, ..stands.clone() }, &late)?;
+    let Some(proposal) = contradiction(&stands, evidence, found) else { return Ok(()) };
     let kind = "late_contradiction";
     let id = sha256_hex(format!("{kind}\n{name}\n{}", found.unwrap_or_default()).as_bytes());
-    let sql = "insert into discrepancy values(?1, ?2, ?3, ?4, 'high', ?5, ?6, ?7, ?7, 'open')
-               on conflict do update set seen = excluded.seen";
+    let sql = "update discrepancy set seen = ?2 where id = ?1";
+    if tx.prepare_cached(sql)?.execute(params![&id[..16], now.0])? == 1 {
+        return Ok(());
+    }
+    let sql = "insert into discrepancy values(?1, ?2, ?3, ?4, 'high', ?5, ?6, ?7, ?7, 'open')";
     let detail = format!("it is {}, and then: {}", stands.state, evidence.detail);
     let values = params![&id[..16], kind, name, found, detail, proposal, now.0];
     tx.prepare_cached(sql)?.execute(values)?;
     raise(tx, now, name, kind, owner)
+}
+
+/// Adds evidence that leaves an operation where it stands, and moves it to another version.
+fn add_aside(
+    tx: &Connection,
+    now: Timestamp,
+    key: &str,
+    stands: &Stands,
+    evidence: &NewEvidence,
+) -> rusqlite::Result<()> {
+    tx.prepare_cached("update operation set version = version + 1 where key = ?1")?.execute([key])?;
+    add_evidence(tx, now, key, stands, evidence, stands.state)
 }
 
 /// Links a record to an operation; false when it belongs to another one.
@@ -291,7 +313,8 @@ pub(super) fn link(tx: &Connection, now: Timestamp, found: &str, key: &str) -> r
     tx.prepare_cached(sql)?.query_row([found, key], |row| row.get(0))
 }
 
-/// Adds evidence, and voids whatever a person has permitted and nobody has used: they did not know of this.
+/// Adds evidence, and voids whatever a person has permitted and nobody has used: they did not know of this,
+/// where it says anything about the record.
 ///
 /// Each piece of evidence moves its operation to another version, so the version that it met numbers it.
 pub(super) fn add_evidence(
@@ -329,7 +352,7 @@ pub(super) fn add_evidence(
         link.hash
     ])?;
     chain::advance(tx, &link)?;
-    if stands.state.is_authorised() {
+    if stands.state.is_authorised() && new.class != person::HOUSEKEEPING {
         let why = format!("{} from {}", new.class, new.source);
         let sql = "update authorisation set voided = ?2
                    where operation = ?1 and consumed_by is null and voided is null";
@@ -347,12 +370,21 @@ fn open_exception(
     let sql = "insert into exception(operation, reason, owner, deadline, escalate_to, opened, facts, lookup,
                  key_lapses)
                values(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+    let (mut owner, mut deadline) = (new.owner.clone(), new.deadline.0);
+    if matches!(new.reason, Reason::AuthorisationLapsed | Reason::CreationFailed) {
+        // The case goes on that the permission had closed: with whom it was, and until when it was to be
+        // decided.
+        let sql = "select owner, deadline from exception where operation = ?1 and decision like 'authorise_%'
+                   order by id desc limit 1";
+        let before = tx.prepare_cached(sql)?.query_row([key.as_str()], |row| Ok((row.get(0)?, row.get(1)?)));
+        (owner, deadline) = before.optional()?.unwrap_or((owner, deadline));
+    }
     let lapses = new.key_lapses.map(|at| at.0);
     let values = params![
         key.as_str(),
         new.reason.code(),
-        new.owner,
-        new.deadline.0,
+        owner,
+        deadline,
         new.escalate_to,
         now.0,
         new.facts,
@@ -360,7 +392,7 @@ fn open_exception(
         lapses
     ];
     tx.prepare_cached(sql)?.execute(values)?;
-    raise(tx, now, key.as_str(), new.reason.code(), &new.owner)
+    raise(tx, now, key.as_str(), new.reason.code(), &owner)
 }
 
 /// The earliest deadline of a case that nobody has been told of as overdue.
