@@ -7,7 +7,6 @@ use crate::process::{How, Place, Process, request, wait_for};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::Duration;
 use workflow::{Clock, Policy, Timestamp};
 
 const R17: &str = "R17:create-ticket:v1";

@@ -157,7 +157,19 @@ fn what_is_typed_wrong_is_told() {
     process.crash();
     let gone = typed(&[&["queue", "resend", R17, "--service", &address.to_string()], &signed[2..]].concat());
     assert_eq!(gone.0, 3, "{}", gone.1);
-    assert!(gone.1.contains("look whether it was taken before you decide again"), "{}", gone.1);
+    assert!(gone.1.contains("nothing was sent: ") && !gone.1.contains("look whether"), "{}", gone.1);
+    // Somebody who takes the connection and says nothing more: now it may have been taken.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = silent.local_addr().expect("it was bound").to_string();
+    let broken = std::thread::scope(|both| {
+        both.spawn(|| {
+            let (mut stream, _) = silent.accept().expect("somebody comes");
+            let _ = std::io::Read::read(&mut stream, &mut [0; 16]);
+        });
+        typed(&[&["queue", "resend", R17, "--service", &address], &signed[2..]].concat())
+    });
+    assert_eq!(broken.0, 3, "{}", broken.1);
+    assert!(broken.1.contains("look whether it was taken before you decide again"), "{}", broken.1);
     let help = ["queue list", "queue absent", "queue", "verify", ""].map(|words| {
         let line: Vec<&str> = words.split_whitespace().chain(["--help"]).collect();
         typed(&line).1

@@ -1,10 +1,9 @@
 //! Writing what people decide: each act is compared and swapped on the version that they saw, and leaves its
 //! row in the chain.
 
-use super::verbs::{add_evidence, link, stands};
+use super::verbs::{add_evidence, close_case, link, raise, stands};
 use super::{CaseChange, Decision, NewEvidence, Written};
 use crate::clock::Timestamp;
-use crate::licence::Reason;
 use rusqlite::{Connection, params};
 
 pub(super) fn decide(tx: &Connection, now: Timestamp, decision: &Decision) -> rusqlite::Result<Written> {
@@ -38,23 +37,17 @@ pub(super) fn decide(tx: &Connection, now: Timestamp, decision: &Decision) -> ru
 
 fn change_case(tx: &Connection, now: Timestamp, decision: &Decision) -> rusqlite::Result<()> {
     let key = decision.key.as_str();
-    let change = Reason::ChangedRequest.code();
     match &decision.case {
         CaseChange::Stays => Ok(()),
         CaseChange::Closed | CaseChange::ChangeClosed => {
-            let sql = "update exception set closed = ?2, decision = ?3, decided_by = ?4, decided_why = ?5
-                       where operation = ?1 and closed is null and (reason = ?6) = ?7";
             let on_change = decision.case == CaseChange::ChangeClosed;
-            let values =
-                params![key, now.0, decision.action, decision.by, decision.reason, change, on_change];
-            tx.prepare_cached(sql)?.execute(values).map(|_| ())
+            close_case(tx, now, key, on_change, (decision.action, &decision.by, &decision.reason))
         }
         CaseChange::AssignedTo(owner) => {
             let sql = "update exception set owner = ?2 where operation = ?1 and closed is null";
             tx.prepare_cached(sql)?.execute([key, owner])?;
             // Whoever is to act has to hear of it.
-            let sql = "insert into alert(operation, kind, owner, raised) values(?1, 'assigned', ?2, ?3)";
-            tx.prepare_cached(sql)?.execute(params![key, owner, now.0]).map(|_| ())
+            raise(tx, now, key, "assigned", owner)
         }
         CaseChange::SnoozedUntil(until) => {
             let sql = "update exception set snoozed_until = ?2 where operation = ?1 and closed is null";

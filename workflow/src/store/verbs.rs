@@ -222,7 +222,9 @@ pub(super) fn find(tx: &Connection, now: Timestamp, finding: &Finding) -> rusqli
     ])?;
     add_evidence(tx, now, key, &stands, &finding.evidence, finding.state)?;
     if ends {
-        close_case(tx, now, key, "resolved", &finding.evidence.source, &finding.evidence.detail)?;
+        // Whatever has ended the operation ends its case.
+        let evidence = &finding.evidence;
+        close_case(tx, now, key, false, ("resolved", &evidence.source, &evidence.detail))?;
     }
     if let Some(exception) = &finding.exception {
         open_exception(tx, now, &finding.key, exception)?;
@@ -230,18 +232,17 @@ pub(super) fn find(tx: &Connection, now: Timestamp, finding: &Finding) -> rusqli
     Ok(Written::Done)
 }
 
-/// The case about an operation ends with the operation, by whatever ended it.
-fn close_case(
+/// Closes the case about an operation, or the one about a changed request beside it.
+pub(super) fn close_case(
     tx: &Connection,
     now: Timestamp,
     key: &str,
-    how: &str,
-    by: &str,
-    why: &str,
+    on_change: bool,
+    (how, by, why): (&str, &str, &str),
 ) -> rusqlite::Result<()> {
     let sql = "update exception set closed = ?2, decision = ?3, decided_by = ?4, decided_why = ?5
-               where operation = ?1 and closed is null and reason <> ?6";
-    let values = params![key, now.0, how, by, why, Reason::ChangedRequest.code()];
+               where operation = ?1 and closed is null and (reason = ?6) = ?7";
+    let values = params![key, now.0, how, by, why, Reason::ChangedRequest.code(), on_change];
     tx.prepare_cached(sql)?.execute(values).map(|_| ())
 }
 
@@ -414,7 +415,13 @@ pub(super) fn escalate(tx: &Connection, now: Timestamp) -> rusqlite::Result<usiz
 }
 
 /// Tells somebody of something.
-fn raise(tx: &Connection, now: Timestamp, key: &str, kind: &str, owner: &str) -> rusqlite::Result<()> {
+pub(super) fn raise(
+    tx: &Connection,
+    now: Timestamp,
+    key: &str,
+    kind: &str,
+    owner: &str,
+) -> rusqlite::Result<()> {
     let sql = "insert into alert(operation, kind, owner, raised) values(?1, ?2, ?3, ?4)";
     tx.prepare_cached(sql)?.execute(params![key, kind, owner, now.0]).map(|_| ())
 }
