@@ -249,6 +249,12 @@ fn credentials_and_personal_fields_are_sent_and_told_to_nobody() {
     assert!(desk.bodies().iter().all(|body| String::from_utf8_lossy(body).contains(person)), "it is sent");
     let body = json!({"by": "c42", "reason": "ada.example needs it, says not-a-secret", "kind": "call", "note": person});
     assert_eq!(process.decide(R17, "add_evidence", &body).status, 200);
+    let now = workflow::Clock::system().now();
+    let looked =
+        json!({"by": person, "reason": "gone", "how": "all of it", "checked_at": now, "accept_risk": true});
+    assert_eq!(process.decide(R17, "declare_absent", &looked).status, 200);
+    let alone = process.decide(R17, "authorise_creation", &json!({"by": person, "reason": "needed"}));
+    assert_eq!(alone.status, 409, "the same person, whatever the records call them: {}", alone.body);
     let all = process.explain(R17).to_string();
     assert!(!all.contains(person) && !all.contains("not-a-secret"), "{all}");
     process.crash();

@@ -207,15 +207,15 @@ impl Engine {
         if let Some(seen) = decider.version.filter(|seen| *seen != version) {
             return Err(DecisionError::Stale { seen, version, state: state.as_str() });
         }
-        let judged = self.shared.judge(&dossier, &verdict, &decider.by).await?;
+        // People quote what they see; the records keep no more of it than is declared. Who somebody is, is
+        // told by what the records keep of their name.
+        let hidden = self.shared.hidden(&dossier.operation.frozen.body);
+        let (by, reason) = (hidden.clean(&decider.by), hidden.clean(&decider.reason));
+        let judged = self.shared.judge(&dossier, &verdict, &by).await?;
         let permits = judged.permits.map(|kind| {
             let span = self.shared.workflow.definition.policy.authorisation_for;
             (kind, self.now().after(span))
         });
-        let Decider { by, reason, .. } = decider;
-        // People quote what they see; the records keep no more of it than is declared.
-        let hidden = self.shared.hidden(&dossier.operation.frozen.body);
-        let (by, reason) = (hidden.clean(&by), hidden.clean(&reason));
         let reason = judged.said.map_or(reason.clone(), |said| format!("{reason}; {said}"));
         let decision = Decision {
             key: key.clone(),

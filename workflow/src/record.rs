@@ -36,21 +36,19 @@ impl Shared {
         let (mut stale, sends) = (0, known.operation.sends);
         while stale < TRIES {
             // What one send showed says nothing of the next one, which somebody else has made meanwhile.
-            let next = Some(()).filter(|()| known.operation.sends == sends);
-            let next = next.and_then(|()| self.mutant().next(known.operation.state, event).ok());
+            let is_its_own = known.operation.sends == sends;
+            let next = self.mutant().next(known.operation.state, event).ok().filter(|_| is_its_own);
             let Some(state) = next else {
                 // Somebody has moved it on; what was learnt is kept, and nothing is rewritten.
                 return self.write_late(known.operation, sends, evidence, external_ref).await;
             };
             let state = self.after_recreation(&known.operation, state);
-            if state == State::DeclaredAbsent && reason.is_none() {
-                reason = Some(Reason::CreationFailed);
-            }
-            let finding = self.finding(&known.operation, state, &evidence, external_ref.clone(), reason);
+            let reason_now = reason.or((state == State::DeclaredAbsent).then_some(Reason::CreationFailed));
+            let finding = self.finding(&known.operation, state, &evidence, external_ref.clone(), reason_now);
             let key = known.operation.key.clone();
             let failed = match self.store.find(finding).await {
                 Ok(Written::Done) => {
-                    if reason.is_some() {
+                    if reason_now.is_some() {
                         self.cases.notify_one();
                     }
                     return Ok(state);
