@@ -24,7 +24,6 @@ use pool::Job;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 /// The first so many seeds are run twice and compared.
@@ -238,18 +237,17 @@ impl<'a> Search<'a> {
 
     /// Runs the plans of a stage; `seen` is shown each outcome in the order of the plans.
     pub fn stage(&mut self, plans: &Arc<dyn Plans>, seen: &mut dyn FnMut(&Outcome)) -> Flow {
-        let (sender, receiver) = sync_channel(256);
         let job = Job::new(Arc::clone(&self.catalogue), self.pipeline, &self.request, plans);
         let job = Arc::new(job);
         let done = self.done.runs;
         self.tell(Notice::Stage { what: &plans.about(), done, total: done + plans.len() });
         // A few plans are not worth a thread each.
         for _ in 0..(self.request.jobs as u64).min(plans.len()) {
-            pool::start(&job, sender.clone());
+            pool::start(&job);
         }
         let waiting = BTreeMap::new();
         let mut fold = Fold { search: self, job: &job, waiting, next: 0, total: plans.len() };
-        let flow = fold.run(&sender, &receiver, seen);
+        let flow = fold.run(seen);
         job.release();
         flow
     }
@@ -296,27 +294,20 @@ struct Fold<'s, 'a> {
 }
 
 impl Fold<'_, '_> {
-    fn run(
-        &mut self,
-        sender: &SyncSender<Outcome>,
-        receiver: &Receiver<Outcome>,
-        seen: &mut dyn FnMut(&Outcome),
-    ) -> Flow {
+    fn run(&mut self, seen: &mut dyn FnMut(&Outcome)) -> Flow {
         // A search of many short stages would never look otherwise.
-        self.look(sender);
+        self.look();
         let mut looked = now();
         while self.next < self.total {
-            match receiver.recv_timeout(LOOK) {
+            for outcome in self.job.results(LOOK) {
                 // A late result of a run that was given up is not counted again.
-                Ok(outcome) if outcome.k >= self.next => {
+                if outcome.k >= self.next {
                     self.waiting.entry(outcome.k).or_insert(outcome);
                 }
-                Ok(_) | Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => unreachable!("this thread holds a sender"),
             }
             if looked.elapsed() > LOOK {
                 looked = now();
-                self.look(sender);
+                self.look();
             }
             if self.fold_ready(seen) {
                 // Whether a stage would have followed is not known here.
@@ -330,7 +321,7 @@ impl Fold<'_, '_> {
     }
 
     /// Looks at the clock: an interruption, the end of the time, runs that never end.
-    fn look(&mut self, sender: &SyncSender<Outcome>) {
+    fn look(&mut self) {
         let search = &mut *self.search;
         let over = search.request.time.is_some_and(|time| search.started.elapsed() >= time);
         let broken_off = search.interrupted.load(Ordering::Relaxed);
@@ -345,7 +336,7 @@ impl Fold<'_, '_> {
             search.done.hung = true;
             self.waiting.entry(k).or_insert_with(|| self.job.given_up(k, case));
             // The thread of that run is lost; another takes its place.
-            pool::start(self.job, sender.clone());
+            pool::start(self.job);
         }
     }
 

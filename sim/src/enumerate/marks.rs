@@ -4,7 +4,7 @@ use super::names::Names;
 use crate::belief::{Belief, Waiting};
 use crate::fault::{Call, Fault, Place, What};
 use crate::history::{Event, Kind, Nanos, Step};
-use crate::run::{Moment, Run};
+use crate::run::{Moment, Run, Work};
 use crate::terms::Terms;
 use siphasher::sip::SipHasher13;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,23 +14,29 @@ use std::time::Duration;
 /// The lane of syncs since the disk last held everything that was written.
 const SYNCS: &str = "syncs";
 
+/// The lane of what the last crash has left.
+const DISK: LaneName<'_> = ("disk", "");
+
 /// The mark of each visit of a traced run, in the order of [`Run::visits`].
 ///
 /// A mark is a hash of
-/// - what each node has seen so far, in its own order, and what the workflow's disk held at each crash;
+/// - the state that the past has led to: what the process that lives has seen since it started, what the disk
+///   held when the last one died, what the destination has seen, and what is outstanding at those who ask;
 /// - what each node will see, and the places that the run will come by;
 /// - on which side of every span that the terms name the ages of each operation's sends are, and the
-///   magnitude of these ages and of the run's;
+///   magnitude of these ages;
 /// - the faults that go on, and what the disk has not made durable.
 ///
-/// There is no other time in it. A killed process and a machine without power are both dead; a pause is
-/// nothing but time. Nodes are kept apart: what happens at two of them at once has no order. Exchanges are
-/// numbered by what has left, so that one that died before its first byte is none.
+/// There is no other time in it, and no number of rounds: what repeats itself is the same state, so a fault is
+/// tried in the first round, in one of those between, and in the last. A killed process and a machine without
+/// power are both dead; a pause is nothing but time. Nodes are kept apart: what happens at two of them at once
+/// has no order. Creates are numbered by what has left, so that one that died before its first byte is none.
 pub(super) fn marks(run: &Run, terms: &Terms<'_>) -> Vec<u64> {
     let names = Names::of(run);
     let after = after(run, &names);
     let events = run.history.events();
     let mut before = Lanes::new(&names);
+    before.add(DISK, &belief_hash(&Belief::default()));
     let mut ages = Ages::new(terms);
     let (mut next, mut beliefs) = (0, crashes(run).peekable());
     let mut met: BTreeSet<&Place> = BTreeSet::new();
@@ -38,18 +44,21 @@ pub(super) fn marks(run: &Run, terms: &Terms<'_>) -> Vec<u64> {
     let mut marks = Vec::with_capacity(run.visits.len());
     for (visit, after) in run.visits.iter().zip(after) {
         while next < visit.step.0 as usize {
-            before.see(&events[next]);
+            before.remember(&events[next]);
             ages.see(&events[next]);
             next += 1;
             while let Some((_, belief)) = beliefs.next_if(|(step, _)| *step as usize <= next) {
                 // A killed process leaves what it has written; only what was durable must stay.
-                let may_go = unsynced && events[next - 1].kind == Kind::Killed;
-                before.add("disk", &(belief_hash(belief), may_go));
+                if unsynced && events[next - 1].kind == Kind::Killed {
+                    before.add((SYNCS, ""), &"left");
+                }
+                before.forget(DISK);
+                before.add(DISK, &belief_hash(belief));
             }
         }
         unsynced = visit.unsynced;
         if !unsynced {
-            before.forget(SYNCS);
+            before.forget((SYNCS, ""));
         }
         let now = visit.at;
         let mut hasher = SipHasher13::new();
@@ -65,7 +74,7 @@ pub(super) fn marks(run: &Run, terms: &Terms<'_>) -> Vec<u64> {
 fn after(run: &Run, names: &Names) -> Vec<u64> {
     let events = run.history.events();
     let mut lanes = Lanes::new(names);
-    lanes.add("end", &(format!("{:?}", run.end), run.belief().map(belief_hash), run.ledger.records()));
+    lanes.add(("end", ""), &(format!("{:?}", run.end), run.belief().map(belief_hash), run.ledger.records()));
     let mut next = events.len();
     let mut after = vec![0; run.visits.len()];
     for (index, visit) in run.visits.iter().enumerate().rev() {
@@ -74,47 +83,104 @@ fn after(run: &Run, names: &Names) -> Vec<u64> {
             lanes.see(&events[next]);
         }
         after[index] = lanes.hash();
-        lanes.add("places", &names.place(&visit.place));
+        lanes.add(("places", ""), &names.place(&visit.place));
     }
     after
 }
 
-/// Running hashes, one a node.
+/// A node, and what it asks of the workflow.
+type LaneName<'a> = (&'static str, &'a str);
+
+/// What was seen, one lane a node.
 struct Lanes<'a> {
     names: &'a Names,
-    sums: BTreeMap<&'static str, u64>,
+    lanes: BTreeMap<LaneName<'a>, Lane>,
+}
+
+/// A sequence of things seen, in which what repeats itself is there once.
+#[derive(Clone, Debug, Default)]
+struct Lane {
+    /// Each thing, with the hash of everything up to it.
+    seen: Vec<(u64, u64)>,
+}
+
+impl Lane {
+    /// The longest round that is known again, in things.
+    const ROUND_MAX: usize = 24;
+
+    fn add(&mut self, what: u64) {
+        let mut hasher = SipHasher13::new();
+        (self.hash(), what).hash(&mut hasher);
+        self.seen.push((what, hasher.finish()));
+        let length = self.seen.len();
+        let is_round = |round: &usize| {
+            let (before, last) = self.seen[length - 2 * round..].split_at(*round);
+            before.iter().map(|(what, _)| what).eq(last.iter().map(|(what, _)| what))
+        };
+        if let Some(round) = (1..=Self::ROUND_MAX.min(length / 2)).find(is_round) {
+            self.seen.truncate(length - round);
+        }
+    }
+
+    fn hash(&self) -> u64 {
+        self.seen.last().map_or(0, |(_, sum)| *sum)
+    }
 }
 
 impl<'a> Lanes<'a> {
     fn new(names: &'a Names) -> Self {
-        Lanes { names, sums: BTreeMap::new() }
+        Lanes { names, lanes: BTreeMap::new() }
     }
 
-    fn add(&mut self, lane: &'static str, what: &impl Hash) {
-        let sum = self.sums.entry(lane).or_default();
+    fn add(&mut self, lane: LaneName<'a>, what: &impl Hash) {
         let mut hasher = SipHasher13::new();
-        (*sum, what).hash(&mut hasher);
-        *sum = hasher.finish();
+        what.hash(&mut hasher);
+        self.lanes.entry(lane).or_default().add(hasher.finish());
     }
 
-    fn see(&mut self, event: &Event) {
+    fn see(&mut self, event: &'a Event) {
         match &event.kind {
             // What the fault does is seen by itself; time has its own place in the mark; and a journal only
             // repeats what the workflow has heard, and what a crash has left of it.
             Kind::Fault { .. } | Kind::Paused | Kind::Resumed | Kind::Journal { .. } => {}
-            Kind::Killed | Kind::PowerCut => self.add(event.node, &"died"),
-            Kind::Synced { .. } => self.add(SYNCS, &event.kind),
-            kind => self.add(event.node, &self.names.kind(kind)),
+            Kind::Killed | Kind::PowerCut => self.add((event.node, ""), &"dead"),
+            Kind::Synced { .. } => self.add((SYNCS, ""), &"synced"),
+            Kind::Started { .. } => self.add((event.node, ""), &"started"),
+            kind => self.add((event.node, ""), &self.names.kind(kind)),
         }
     }
 
-    fn forget(&mut self, lane: &'static str) {
-        self.sums.remove(lane);
+    /// Sees what has happened. What a process has heard dies with it: its disk is in the mark, and what it has
+    /// said is with those who heard it. Who asks the workflow, and asks again when no answer came, is as before.
+    fn remember(&mut self, event: &'a Event) {
+        match &event.kind {
+            Kind::Killed | Kind::PowerCut | Kind::Started { .. } => self.forget((event.node, "")),
+            kind => {
+                let asked = kind.exchange().filter(|exchange| !exchange.call.is_to_destination());
+                if let Some(about) = asked.map(|exchange| exchange.about.as_str()) {
+                    match kind {
+                        Kind::Sent { .. } => self.forget((event.node, about)),
+                        Kind::Broken { .. } => return self.forget((event.node, about)),
+                        Kind::Received { .. } => {}
+                        _ => return self.see(event),
+                    }
+                    return self.add((event.node, about), &self.names.kind(kind));
+                }
+            }
+        }
+        self.see(event);
+    }
+
+    /// What was seen in a lane has no part in what comes.
+    fn forget(&mut self, lane: LaneName<'a>) {
+        self.lanes.remove(&lane);
     }
 
     fn hash(&self) -> u64 {
         let mut hasher = SipHasher13::new();
-        self.sums.hash(&mut hasher);
+        for (lane, seen) in &self.lanes {
+            (lane, seen.hash()).hash(&mut hasher);
+        }
         hasher.finish()
     }
 }
@@ -145,13 +211,12 @@ impl<'a> Ages<'a> {
         }
     }
 
-    fn at(&self, now: Nanos) -> (u32, Vec<[(usize, u32); 2]>) {
+    fn at(&self, now: Nanos) -> Vec<[(usize, u32); 2]> {
         let class = |sent: Nanos| {
             let age = Duration::from_nanos(now.0.saturating_sub(sent.0));
             (self.spans.iter().filter(|span| **span <= age).count(), magnitude(age))
         };
-        let each = self.sends.values().map(|(first, last)| [class(*first), class(*last)]);
-        (magnitude(Duration::from_nanos(now.0)), each.collect())
+        self.sends.values().map(|(first, last)| [class(*first), class(*last)]).collect()
     }
 }
 
@@ -198,23 +263,38 @@ fn going_on<'a>(
     step: Step,
     now: Nanos,
     met: &BTreeSet<&Place>,
-) -> Vec<(Option<&'a Place>, &'a What)> {
+) -> Vec<(Option<u32>, Option<&'a Place>, &'a What)> {
     let mut all = vec![];
     for (Fault { at, what }, fired) in run.plan.tape.faults().iter().zip(&run.fired) {
         match fired.filter(|fired| *fired <= step) {
             Some(fired) => {
                 let until = run.history.event(fired).t_ns.after_ms(what.lasts_ms());
                 if matches!(what, What::ClockStep(_) | What::ClockRate(_)) {
-                    all.push((Some(at), what));
+                    all.push((Some(era(run, fired)), None, what));
                 } else if until > now || stays(what) || waits_for_a_start(what) && !starts(run, fired, step) {
-                    all.push((None, what));
+                    all.push((None, None, what));
                 }
             }
-            None if met.contains(at) => all.push((Some(at), what)),
+            None if met.contains(at) => all.push((None, Some(at), what)),
             None => {}
         }
     }
     all
+}
+
+/// How often the workflow had looked at its clock and written since, by a step: between two such times a clock
+/// that is set is set for the same records.
+fn era(run: &Run, step: Step) -> u32 {
+    let works = run.visits.iter().take_while(|visit| visit.step < step).map(|visit| visit.work);
+    let (mut era, mut last, mut has_looked) = (0, Work::default(), false);
+    for work in works {
+        has_looked |= work.clock_reads != last.clock_reads;
+        if has_looked && work.writes != last.writes {
+            (era, has_looked) = (era + 1, false);
+        }
+        last = work;
+    }
+    era
 }
 
 /// Whether it changes something for good that no event shows.
@@ -240,4 +320,29 @@ fn waits_for_a_start(what: &What) -> bool {
 fn starts(run: &Run, from: Step, to: Step) -> bool {
     let between = &run.history.events()[from.0 as usize..to.0 as usize];
     between.iter().any(|event| matches!(event.kind, Kind::Started { .. }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lane(seen: &str) -> (String, u64) {
+        let mut lane = Lane::default();
+        seen.bytes().for_each(|what| lane.add(u64::from(what)));
+        let left = lane.seen.iter().map(|(what, _)| char::from(u8::try_from(*what).unwrap())).collect();
+        (left, lane.hash())
+    }
+
+    #[test]
+    fn what_repeats_itself_is_there_once() {
+        for (seen, left) in
+            [("", ""), ("abcabcabc", "abc"), ("abca", "abca"), ("aab", "ab"), ("sllle", "sle"), ("abab", "ab")]
+        {
+            assert_eq!(lane(seen), lane(left), "{seen}");
+            assert_eq!(lane(seen).0, left);
+        }
+        assert_ne!(lane("ab").1, lane("ba").1, "the order counts");
+        let long: String = (0..=Lane::ROUND_MAX as u8).map(|n| char::from(b'!' + n)).collect();
+        assert_eq!(lane(&long.repeat(2)).0, long.repeat(2), "nobody compares rounds of any length");
+    }
 }

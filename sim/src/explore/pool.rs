@@ -13,8 +13,7 @@ use crate::scenario::Scenario;
 use crate::verdict::{Fingerprint, InvariantId, Verdict};
 use crate::watch::Watch;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::SyncSender;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -27,7 +26,12 @@ pub(super) struct Job {
     pub(super) watch: Watch,
     dispatch: Mutex<Dispatch>,
     folded: AtomicU64,
+    results: Mutex<Vec<Outcome>>,
+    enough: Condvar,
 }
+
+/// So many results are worth waking who waits for them: a wake costs as much as a twentieth of a run.
+const BATCH: usize = 16;
 
 /// Which plan is next, and the first that is not to be started.
 struct Dispatch {
@@ -106,6 +110,8 @@ impl Job {
             watch: Watch::default(),
             dispatch: Mutex::new(Dispatch { next: 0, end: plans.len() }),
             folded: AtomicU64::new(0),
+            results: Mutex::default(),
+            enough: Condvar::new(),
         }
     }
 
@@ -146,6 +152,33 @@ impl Job {
         }
         dispatch.next += 1;
         Some(dispatch.next - 1)
+    }
+
+    /// Hands a result over.
+    fn push(&self, outcome: Outcome) {
+        let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+        results.push(outcome);
+        if self.is_enough(&results) {
+            self.enough.notify_one();
+        }
+    }
+
+    /// Whether there is no reason to wait for more: a batch is full, or only what was started is to come.
+    fn is_enough(&self, results: &[Outcome]) -> bool {
+        let is_last = || {
+            let dispatch = self.dispatch();
+            dispatch.next >= dispatch.end
+        };
+        results.len() >= BATCH || !results.is_empty() && is_last()
+    }
+
+    /// The results since the last time, as soon as there are enough of them, or after a time.
+    pub(super) fn results(&self, patience: Duration) -> Vec<Outcome> {
+        let results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+        let waits = |results: &mut Vec<Outcome>| !self.is_enough(results);
+        let waited = self.enough.wait_timeout_while(results, patience, waits);
+        let (mut results, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut results)
     }
 
     fn dispatch(&self) -> std::sync::MutexGuard<'_, Dispatch> {
@@ -292,15 +325,12 @@ impl Outcome {
 }
 
 /// Starts one more thread.
-pub(super) fn start(job: &Arc<Job>, results: SyncSender<Outcome>) {
+pub(super) fn start(job: &Arc<Job>) {
     let job = Arc::clone(job);
     let worker = move || {
         while let Some(k) = job.take() {
             job.wait_for_window(k);
-            // A closed channel means that enough is known.
-            if results.send(job.one(k)).is_err() {
-                return;
-            }
+            job.push(job.one(k));
         }
     };
     thread::Builder::new().name("explore".into()).spawn(worker).expect("the system gives a thread");
