@@ -14,6 +14,9 @@ use std::time::Duration;
 /// The lane of syncs since the disk last held everything that was written.
 const SYNCS: &str = "syncs";
 
+/// The lanes of what happened last to each operation.
+const LAST: &str = "last";
+
 /// The lane of what the last crash has left.
 const DISK: LaneName<'_> = ("disk", "");
 
@@ -153,6 +156,12 @@ impl<'a> Lanes<'a> {
     /// Sees what has happened. What a process has heard dies with it: its disk is in the mark, and what it has
     /// said is with those who heard it. Who asks the workflow, and asks again when no answer came, is as before.
     fn remember(&mut self, event: &'a Event) {
+        if let Some(about) = event.kind.about() {
+            // A failure is told by what happened last to its operation.
+            let call = event.kind.exchange().map(|exchange| exchange.call);
+            self.forget((LAST, about));
+            self.add((LAST, about), &(event.node, std::mem::discriminant(&event.kind), call));
+        }
         match &event.kind {
             Kind::Killed | Kind::PowerCut | Kind::Started { .. } => self.forget((event.node, "")),
             kind => {
@@ -335,9 +344,14 @@ mod tests {
 
     #[test]
     fn what_repeats_itself_is_there_once() {
-        for (seen, left) in
-            [("", ""), ("abcabcabc", "abc"), ("abca", "abca"), ("aab", "ab"), ("sllle", "sle"), ("abab", "ab")]
-        {
+        for (seen, left) in [
+            ("", ""),
+            ("abcabcabc", "abc"),
+            ("abca", "abca"),
+            ("aab", "ab"),
+            ("sllle", "sle"),
+            ("abab", "ab"),
+        ] {
             assert_eq!(lane(seen), lane(left), "{seen}");
             assert_eq!(lane(seen).0, left);
         }

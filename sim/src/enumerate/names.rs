@@ -63,8 +63,8 @@ impl Names {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{OPERATION, create};
     use crate::fault::When;
+    use crate::fixture::{OPERATION, create};
     use crate::history::{History, Nanos};
 
     #[test]
