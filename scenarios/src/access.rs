@@ -265,7 +265,7 @@ pub fn workload(draw: &Draw<'_>, requests: Vec<Ask>, deliveries: Vec<Delivery>) 
     let desk =
         DeskPlan { service_ms: rng.within(5..=60), lag_ms: rng.within(1_000..=240_000), seed: rng.bits() };
     let person_after_ms = Some(rng.within(60_000..=7_200_000));
-    Workload { requests, deliveries, person_after_ms, made_anew: false, desk }
+    Workload { requests, deliveries, person_after_ms, desk, ..Workload::default() }
 }
 
 /// One request, delivered once.

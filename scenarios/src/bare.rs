@@ -74,7 +74,7 @@ impl Scenario for Bare {
 
     fn workload(&self, _: &Contract, seed: Seed) -> Workload {
         let desk = DeskPlan { service_ms: 20, lag_ms: 0, seed: seed.0 };
-        Workload { requests: vec![], deliveries: vec![], person_after_ms: None, made_anew: false, desk }
+        Workload { desk, ..Workload::default() }
     }
 
     fn faults(&self, _: &Contract, _: &Workload, seed: Seed) -> DrawnFaults {
@@ -246,6 +246,7 @@ async fn one_request(
         external_ref: None,
         counts_check: false,
         exception: None,
+        owner: String::new(),
     };
     let _ = store.find(finding).await?;
     Ok(())

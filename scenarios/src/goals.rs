@@ -135,6 +135,16 @@ pub fn made_anew(run: &Run) -> bool {
     asked.zip(sent).is_some_and(|(asked, sent)| asked < sent)
 }
 
+/// It was cancelled, and some operation completed all the same.
+pub fn cancelled_too_late(run: &Run) -> bool {
+    let cancelled = first(run, |kind| matches!(kind, Kind::Person { act: Act::Cancel, .. }));
+    let done = first(
+        run,
+        |kind| matches!(kind, Kind::Received { exchange, record: Some(_), .. } if exchange.call.is_to_destination()),
+    );
+    completed(run) && cancelled.zip(done).is_some_and(|(cancelled, done)| cancelled < done)
+}
+
 /// A declaration that there is no record was turned down.
 pub fn declared_too_early(run: &Run) -> bool {
     events(run).any(|event| {

@@ -10,6 +10,7 @@ pub fn decision(operation: &str, choice: &Choice) -> Decision {
     let by = match choice.by {
         Person::Owner => "service-desk-lead",
         Person::Other => "it-duty",
+        Person::Requester => "the requester",
     };
     let (action, mut body, words) = match &choice.decide {
         Decide::Confirm { record } => (
@@ -34,6 +35,11 @@ pub fn decision(operation: &str, choice: &Choice) -> Decision {
             "authorise_creation",
             serde_json::json!({"by": by, "reason": "R17 still needs its ticket"}),
             "permits another ticket".to_owned(),
+        ),
+        Decide::Cancel => (
+            "cancel",
+            serde_json::json!({"by": by, "reason": "it is not needed any more"}),
+            "cancels it".to_owned(),
         ),
     };
     let seen = match choice.view {

@@ -1,6 +1,7 @@
 //! One file a story.
 
 pub mod blind_look_up;
+pub mod cancelled;
 pub mod changed_request;
 pub mod concurrent_delivery;
 pub mod crash_between_steps;
@@ -61,4 +62,5 @@ pub const ALL: &[&Access] = &[
     &failed_commit::SCENARIO,
     &wrong_reference::SCENARIO,
     &found_by_hand::SCENARIO,
+    &cancelled::SCENARIO,
 ];

@@ -65,6 +65,7 @@ impl Scenario for Toy {
             deliveries: requests.map(delivery).collect(),
             person_after_ms: None,
             made_anew: false,
+            cancelled_after_ms: None,
             desk: DeskPlan::default(),
         }
     }

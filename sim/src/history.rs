@@ -193,6 +193,8 @@ pub enum Act {
     DeclareAbsent,
     /// Another record shall be made.
     AuthoriseCreation,
+    /// It is not wanted any more.
+    Cancel,
 }
 
 impl Act {

@@ -2,6 +2,7 @@
 //! opinion.
 
 mod checks;
+mod doubts;
 mod ends;
 mod facts;
 mod lasting;
@@ -101,6 +102,7 @@ struct Court<'a> {
     contract: Arc<Contract>,
     recovery: Recovery,
     max_sends: u32,
+    assumptions: Assumptions,
 }
 
 impl Court<'_> {
@@ -146,9 +148,9 @@ const CHECKS: [Check; 17] = [
     checks::at_most_one,
     checks::no_false_failure,
     checks::no_false_success,
-    checks::trusted_negative,
-    checks::no_blind_resend,
-    checks::doubt_is_sticky,
+    doubts::trusted_negative,
+    doubts::no_blind_resend,
+    doubts::doubt_is_sticky,
     checks::budget_survives,
     lasting::bounded,
     checks::no_limbo,
@@ -169,6 +171,7 @@ pub fn judge(run: &Run, scenario: &dyn Scenario) -> Judgement {
         recovery: destinations::recovery(&contract, &assumptions),
         contract,
         max_sends: scenario.max_sends(),
+        assumptions,
     };
     let mut violations = vec![];
     let mut evaluated = vec![];
@@ -185,7 +188,7 @@ pub fn judge(run: &Run, scenario: &dyn Scenario) -> Judgement {
     violations.sort_by_key(|violation| Some(violation.invariant.id) != named);
     let goals = scenario.goals().iter().map(|goal| (goal.reached)(run)).collect();
     let fingerprints = violations.iter().map(|violation| fingerprint(violation, run)).collect();
-    let terms = Terms { contract: &court.contract, assumptions: &assumptions };
+    let terms = Terms { contract: &court.contract, assumptions: &court.assumptions };
     let verdict = match &run.end {
         End::Harness(why) => Verdict::Harness(why.clone()),
         _ if let Some(why) = terms.unsurvivable(&run.plan.tape) => Verdict::Invalid(why),

@@ -135,7 +135,9 @@ pub(crate) async fn decide(
         let exchange = field.name_exchange(Call::Decide, about);
         let message = (decision.path.as_str(), &*decision.body);
         let answer = post(field, PEOPLE, &exchange, address, message, wanted).await;
-        if let Some(answer) = answer.filter(|answer| answer.status < 500) {
+        // What is cancelled before it has arrived is cancelled again.
+        let is_early = |status| act == Act::Cancel && status == 404;
+        if let Some(answer) = answer.filter(|answer| answer.status < 500 && !is_early(answer.status)) {
             return Some(answer.status);
         }
         tokio::time::sleep(LONGEST_PAUSE).await;

@@ -169,6 +169,8 @@ pub struct Workload {
     pub person_after_ms: Option<u64>,
     /// Whether people who find nothing declare so, and have another record made.
     pub made_anew: bool,
+    /// Milliseconds after which the first request is cancelled; none: it stays wanted.
+    pub cancelled_after_ms: Option<u64>,
     /// How the destination behaves beyond its contract.
     pub desk: DeskPlan,
 }

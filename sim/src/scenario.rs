@@ -151,6 +151,8 @@ pub enum Decide {
     },
     /// "Make another one."
     AuthoriseCreation,
+    /// "It is not wanted any more."
+    Cancel,
 }
 
 impl Decide {
@@ -161,6 +163,7 @@ impl Decide {
             Decide::Reject => Act::Reject,
             Decide::DeclareAbsent { .. } => Act::DeclareAbsent,
             Decide::AuthoriseCreation => Act::AuthoriseCreation,
+            Decide::Cancel => Act::Cancel,
         }
     }
 }
@@ -181,6 +184,8 @@ pub enum Person {
     Owner,
     /// Somebody else who may decide.
     Other,
+    /// Who had asked for it.
+    Requester,
 }
 
 /// What a person sends to the workflow.

@@ -221,6 +221,7 @@ impl Supervisor<'_> {
         self.start_workflow();
         self.start_source();
         let people = Handle::current().create_node().name(PEOPLE).ip(PEOPLE_IP.into()).build();
+        self.start_cancelling(&people);
         let last = self.plan.workload.deliveries.iter().map(|d| d.at_ms).max().unwrap_or(0);
         self.field.lock().storm_until = Nanos(last * 1_000_000);
         if let Some(end) = self.until_settled(None, &people).await {

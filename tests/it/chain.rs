@@ -59,7 +59,7 @@ fn every_edit_by_hand_is_noticed() {
         "delete from external_ref where operation like 'R18%'",
         "delete from operation where key like 'R18%'",
         "insert into operation select 'R19:create-ticket:v1', 'validated/ready', wire_key, fingerprint, frozen, 0, 1, 0, 0,
-           null, null, 0, null, 1, created, updated from operation where key like 'R18%'",
+           null, null, 0, null, 1, created, updated, 0 from operation where key like 'R18%'",
         "insert into authorisation(operation, kind, by, reason, issued, expires, consumed_by)
            values('R18:create-ticket:v1', 'resend', 'c42', 'x', 1, 2, 1)",
     ];

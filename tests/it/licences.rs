@@ -127,6 +127,7 @@ fn grid() -> Vec<(Facts, Timestamp)> {
                                 last_possible_send: (sends > 0).then_some(at(10)),
                                 not_before: at(not_before),
                                 misses: misses.clone(),
+                                cancelled: false,
                             };
                             let all = authorisations(state).map(|given| (facts(given), at(now)));
                             grid.extend(all);
@@ -167,6 +168,25 @@ fn a_contract_that_knows_less_never_sends_more() {
         }
     }
     assert!(compared > 150 && more_careful > 10, "{compared} compared, {more_careful} more careful");
+}
+
+/// What was cancelled is never sent, whatever contract, doubt and people say; and it goes on to an end.
+#[test]
+fn what_was_cancelled_is_sent_no_more() {
+    let policy = Policy::default();
+    let (mut ended, mut looked) = (0, 0);
+    for contract in builtin() {
+        let recovery = recovery(&contract, &Assumptions::default());
+        for (facts, now) in grid() {
+            let wanted = next_step(&facts, &recovery, &policy, now);
+            let step = next_step(&Facts { cancelled: true, ..facts.clone() }, &recovery, &policy, now);
+            assert!(!matches!(step, Next::Send(_)), "{} sends {facts:?}", contract.id);
+            assert_eq!(wanted == Next::Nothing, step == Next::Nothing, "{facts:?}");
+            ended += u32::from(step == Next::Withdraw);
+            looked += u32::from(step == Next::Look);
+        }
+    }
+    assert!(ended > 1_000 && looked > 1_000, "{ended} ended, {looked} looked for");
 }
 
 /// The rules that hold for any contract, over the whole grid.

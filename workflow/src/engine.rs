@@ -232,15 +232,11 @@ impl Shared {
         // Every turn ends, waits, or is counted against a budget; the bound only catches a bug.
         for _ in 0..1_000 {
             let now = self.store.now();
-            let step = next_step(&known.facts(), &self.workflow.recovery, policy, now);
+            let facts = self.mutant().facts(known.facts());
+            let step = next_step(&facts, &self.workflow.recovery, policy, now);
             #[cfg(feature = "mutants")]
-            let step = crate::licence::mutated(
-                step,
-                &known.facts(),
-                &self.workflow.recovery,
-                policy,
-                (self.mutant(), now),
-            );
+            let step =
+                crate::licence::mutated(step, &facts, &self.workflow.recovery, policy, (self.mutant(), now));
             let state = match step {
                 // A send that is in nobody's hands was left by a worker that met a failing store.
                 Next::Nothing if known.operation.state.recovered() != known.operation.state => {
@@ -253,6 +249,7 @@ impl Shared {
                 Next::AcceptNegative => self.accept_negative(known).await?,
                 Next::Person(reason) => self.hand_over(known, reason).await?,
                 Next::Lapsed => self.lapse(known).await?,
+                Next::Withdraw => self.withdraw(known).await?,
             };
             if state.is_terminal() || state.is_exception() {
                 return Ok(None);

@@ -33,6 +33,9 @@ pub struct Explanation {
     pub licence: String,
     /// What the contract guarantees.
     pub guarantee: String,
+    /// Whether it was cancelled: nothing further is sent.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub cancelled: bool,
     /// The version to name in a decision.
     pub version: u32,
     /// Every send, each counted before its first byte.
@@ -65,6 +68,7 @@ pub(crate) fn explain(dossier: Dossier, workflow: &Workflow, now: Timestamp) -> 
         earliest,
         licence,
         guarantee: workflow.recovery().class().to_string(),
+        cancelled: operation.cancelled,
         version: operation.version,
         operation: operation.key.to_string(),
         external_ref: operation.external_ref,
@@ -93,6 +97,7 @@ fn words(next: &Next, operation: &Operation, cases: &[Exception]) -> (String, Op
             None,
             none("what was permitted cannot be used any more"),
         ),
+        Next::Withdraw => ("end it: it was cancelled".into(), None, none("it was cancelled")),
         Next::Nothing if operation.state.is_terminal() => ("nothing".into(), None, none("it has ended")),
         Next::Nothing => match cases.first() {
             Some(case) => (
@@ -133,10 +138,18 @@ fn facts_of(operation: &Operation) -> String {
         State::ConfirmedByPerson => "A person pointed to the record, and the destination confirmed it.",
         State::Invalid => "It never met its own rules; nothing was sent.",
         State::RefusedByDestination => "The destination refused it before doing anything.",
+        State::Withdrawn if operation.cancelled => "It was cancelled; nothing had been applied.",
         State::Withdrawn => "A person withdrew it; nothing had been applied.",
         State::AcceptedRisk => "A person closed it without a proof and answers for that.",
     };
-    format!("{sends} {known}")
+    let cancelled = match operation.state {
+        _ if !operation.cancelled || operation.state == State::Withdrawn => "",
+        State::Confirmed | State::ConfirmedByPerson => {
+            " It was cancelled too late: undo it at the destination, where that is wanted."
+        }
+        _ => " It was cancelled: nothing further is sent.",
+    };
+    format!("{sends} {known}{cancelled}")
 }
 
 /// What is known when a changed request opens a case: the operation itself goes on untouched.
@@ -162,6 +175,7 @@ pub(crate) fn facts(operation: &Operation, reason: Reason) -> String {
         }
         Reason::Conflict => "Records contradict each other.",
         Reason::ChangedRequest => CHANGED,
+        Reason::Cancelled => "Nothing that may still be asked tells what became of it.",
         Reason::CreationFailed => "The send that a person had permitted had no effect: decide anew.",
         Reason::AuthorisationLapsed => "What a person had permitted was not used: decide anew.",
     };

@@ -35,6 +35,7 @@ impl Known {
             not_before: op.not_before,
             misses: self.misses.clone(),
             authorisation: self.authorisation.clone(),
+            cancelled: op.cancelled,
         }
     }
 }

@@ -75,6 +75,8 @@ pub enum Reason {
     AuthorisationLapsed,
     /// The send that a person had permitted is proven to have had no effect.
     CreationFailed,
+    /// It was cancelled while its outcome was unknown, and nothing tells it.
+    Cancelled,
 }
 
 impl Reason {
@@ -90,6 +92,7 @@ impl Reason {
             Reason::ChangedRequest => "changed_request",
             Reason::AuthorisationLapsed => "authorisation_lapsed",
             Reason::CreationFailed => "creation_failed",
+            Reason::Cancelled => "cancelled",
         }
     }
 }
@@ -124,6 +127,8 @@ pub struct Facts {
     pub misses: Vec<MissAt>,
     /// What a person permits and nobody has used.
     pub authorisation: Option<Authorisation>,
+    /// Whether it is not wanted any more: nothing further is sent.
+    pub cancelled: bool,
 }
 
 /// What to do next.
@@ -141,6 +146,8 @@ pub enum Next {
     Person(Reason),
     /// What a person permitted cannot be used any more: they have to decide anew.
     Lapsed,
+    /// Nothing was applied, and it is not wanted any more: it ends.
+    Withdraw,
     /// It has ended, or a person already owns it.
     Nothing,
 }
@@ -148,10 +155,12 @@ pub enum Next {
 /// Chooses the next step: pure, total, and the only source of licences.
 pub fn next_step(facts: &Facts, recovery: &Recovery, policy: &Policy, now: Timestamp) -> Next {
     match facts.state {
+        State::Received | State::Ready | State::Backoff if facts.cancelled => Next::Withdraw,
         State::Received | State::Ready => send(LicenceGround::First),
         State::Backoff if facts.sends >= policy.max_sends => Next::Person(Reason::RetriesExhausted),
         State::Backoff if now < facts.not_before => Next::Wait(facts.not_before),
         State::Backoff => send(LicenceGround::Disproved),
+        State::InDoubt if facts.cancelled => only_looking(facts, recovery, policy, now),
         State::InDoubt => in_doubt(facts, recovery, policy, now),
         State::Authorised | State::AuthorisedCreation | State::AuthorisedResend => {
             authorised(facts, recovery, now)
@@ -170,7 +179,8 @@ fn send(ground: LicenceGround) -> Next {
 /// A person's word permits one send, for a while; a resend needs the contract's leave besides, at this
 /// instant.
 fn authorised(facts: &Facts, recovery: &Recovery, now: Timestamp) -> Next {
-    let stands = facts.authorisation.as_ref().is_some_and(|given| now < given.expires);
+    let given = facts.authorisation.as_ref().filter(|_| !facts.cancelled);
+    let stands = given.is_some_and(|given| now < given.expires);
     let in_doubt = facts.state == State::AuthorisedResend;
     if stands && (!in_doubt || recovery.may_resend(&doubt(facts, now)).is_some()) {
         return send(LicenceGround::Authorised);
@@ -236,6 +246,14 @@ fn in_doubt(facts: &Facts, recovery: &Recovery, policy: &Policy, now: Timestamp)
         (None, true) => Reason::NotFoundInTime,
     };
     look_or(facts, recovery, policy, now, reason)
+}
+
+/// What was cancelled is sent no more: only a look-up or a person can tell what became of it.
+fn only_looking(facts: &Facts, recovery: &Recovery, policy: &Policy, now: Timestamp) -> Next {
+    if recovery.trusted_negative(&doubt(facts, now)) {
+        return Next::AcceptNegative;
+    }
+    look_or(facts, recovery, policy, now, Reason::Cancelled)
 }
 
 /// Opens the exception while a person can still resend by the key, instead of waiting past that moment.
@@ -338,6 +356,7 @@ mod tests {
             not_before: START,
             misses: vec![],
             authorisation: None,
+            cancelled: false,
         }
     }
 

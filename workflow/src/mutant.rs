@@ -131,6 +131,10 @@ pub enum Mistake {
     CreationRetried,
     /// A person who hangs up stops the taking of their decision half way.
     HangUpCutsDecision,
+    /// What is cancelled while it may have been applied is taken for withdrawn.
+    CancelIsRejection,
+    /// What was cancelled is sent again all the same.
+    CancelNotKept,
 }
 
 /// Name, mistake, the invariant that must catch it, and the mistake in words.
@@ -404,6 +408,13 @@ pub const MISTAKES: &[(&str, Mistake, &str, &str)] = &[
         "V18",
         "a person who hangs up stops the taking of their decision half way",
     ),
+    (
+        "cancel-is-rejection",
+        Mistake::CancelIsRejection,
+        "V3",
+        "what is cancelled while it may have been applied is taken for withdrawn",
+    ),
+    ("cancel-not-kept", Mistake::CancelNotKept, "V6", "what was cancelled is sent again all the same"),
 ];
 
 /// The mistake that an engine runs with: none, except in the simulator.

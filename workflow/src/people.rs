@@ -17,6 +17,9 @@ pub(crate) use offers::offers;
 pub use posted::ACTIONS;
 pub(crate) use posted::read;
 
+/// How often an act is repeated that met another writer.
+const TRIES: u32 = 100;
+
 /// Cases that one listing shows.
 const LISTED: u32 = 1_000;
 
@@ -50,6 +53,9 @@ pub enum Verdict {
     AuthoriseResend,
     /// "Make another one", under another key, after a fresh declaration that there is none.
     AuthoriseCreation,
+    /// "It is not wanted any more." Nothing further is sent; what may have been applied stays in doubt until it
+    /// is known. Possible at any time before the end, and from the source as well.
+    Cancel,
     /// "They see to it."
     Assign {
         /// The new owner.
@@ -194,7 +200,25 @@ impl Engine {
         decided
     }
 
+    /// Takes an act. Who cancels does not go by what they saw: the engine may have moved it on meanwhile.
     async fn take(
+        &self,
+        key: &OperationKey,
+        verdict: Verdict,
+        decider: Decider,
+    ) -> Result<(), DecisionError> {
+        let blindly = verdict == Verdict::Cancel && decider.version.is_none();
+        for _ in 0..TRIES {
+            match self.take_once(key, verdict.clone(), decider.clone()).await {
+                Err(DecisionError::Stale { .. }) if blindly => {}
+                taken => return taken,
+            }
+        }
+        let why = "other writers kept it from being written".into();
+        Err(DecisionError::Store(StoreError::Transient(why)))
+    }
+
+    async fn take_once(
         &self,
         key: &OperationKey,
         verdict: Verdict,
@@ -211,6 +235,10 @@ impl Engine {
         // told by what the records keep of their name.
         let hidden = self.shared.hidden(&dossier.operation.frozen.body);
         let (by, reason) = (hidden.clean(&decider.by), hidden.clean(&decider.reason));
+        if verdict == Verdict::Cancel && dossier.operation.cancelled {
+            // Who asks again has not heard the answer.
+            return Ok(());
+        }
         let judged = self.shared.judge(&dossier, &verdict, &by).await?;
         let permits = judged.permits.map(|kind| {
             let span = self.shared.workflow.definition.policy.authorisation_for;

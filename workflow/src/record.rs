@@ -150,6 +150,7 @@ impl Shared {
             external_ref,
             counts_check: looked,
             exception: reason.map(|reason| self.exception(operation, reason)),
+            owner: self.workflow.definition.owner.clone(),
         }
     }
 

@@ -291,6 +291,13 @@ impl Shared {
         self.write(known, Event::OpenException, evidence, None, reason).await
     }
 
+    /// Ends an operation that was cancelled, once it is proven that nothing was applied.
+    pub(crate) async fn withdraw(&self, known: Known) -> Result<State, StoreError> {
+        let detail = "it was cancelled, and nothing was applied".into();
+        let evidence = NewEvidence { class: "withdrawn", source: "engine".into(), detail };
+        self.record(known, Event::Cancelled, evidence, None).await
+    }
+
     /// Gives an operation back to its owner, who had permitted a send that did not happen.
     pub(crate) async fn lapse(&self, known: Known) -> Result<State, StoreError> {
         let why = match known.authorisation() {

@@ -59,7 +59,7 @@ pub enum State {
     Invalid,
     /// The destination refused it for good.
     RefusedByDestination,
-    /// A person withdrew it; nothing had been applied.
+    /// A person withdrew it, or it was cancelled; nothing had been applied.
     Withdrawn,
     /// A person closed it without a proof, and answers for that.
     AcceptedRisk,
@@ -102,6 +102,8 @@ pub enum Event {
     PersonAuthorised,
     /// What a person permitted was not used in time, or is void.
     AuthorisationLapsed,
+    /// It is not wanted any more, and nothing was applied.
+    Cancelled,
 }
 
 /// An event that cannot happen in this state. Only a bug can cause one.
@@ -172,6 +174,8 @@ pub fn next(state: State, event: Event) -> Result<State, IllegalTransition> {
             S::ExceptionInDoubt | S::DeclaredAbsent | S::AuthorisedCreation | S::AuthorisedResend,
             E::PersonAcceptedRisk,
         ) => S::AcceptedRisk,
+        // Where it may have been applied it is no end: it keeps further sends away, and that is all.
+        (S::Ready | S::Backoff | S::ExceptionUnsent | S::Authorised, E::Cancelled) => S::Withdrawn,
         _ => return Err(IllegalTransition { state, event }),
     })
 }
@@ -300,7 +304,7 @@ impl fmt::Display for State {
 mod tests {
     use super::*;
 
-    const EVENTS: [Event; 17] = [
+    const EVENTS: [Event; 18] = [
         Event::Valid,
         Event::Invalid,
         Event::Intent,
@@ -318,6 +322,7 @@ mod tests {
         Event::PersonDeclaredAbsent,
         Event::PersonAuthorised,
         Event::AuthorisationLapsed,
+        Event::Cancelled,
     ];
 
     fn reachable(from: State) -> Vec<State> {

@@ -44,8 +44,9 @@ pub(super) fn converges(court: &Court<'_>) -> Finding {
             Expect::OneOwned => made.len() == 1 && (completed || owned),
             Expect::AtMostOne => {
                 // Whether what came back of a send says so is judged by itself.
-                let has_ground =
-                    !court.facts.sends(&ask.operation).is_empty() || court.facts.decided(&ask.operation);
+                let has_ground = !court.facts.sends(&ask.operation).is_empty()
+                    || court.facts.decided(&ask.operation)
+                    || court.facts.cancelled(&ask.operation).is_some();
                 let turned_down = rejected && has_ground && (made.is_empty() || risk);
                 let most = 1 + court.made_anew(&ask.operation);
                 made.len() <= most && (completed && !made.is_empty() || turned_down || owned)

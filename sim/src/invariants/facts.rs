@@ -208,6 +208,11 @@ impl<'a> Facts<'a> {
         ends.any(Wanted::may_be_taken)
     }
 
+    /// When somebody had it cancelled, as far as they know.
+    pub(super) fn cancelled(&self, operation: &str) -> Option<&Wanted<'a>> {
+        self.wanted.iter().find(|wanted| wanted.about == operation && wanted.act == Act::Cancel)
+    }
+
     /// Whether a person made this record like the operation's own.
     pub(super) fn is_copy(&self, operation: &str, record: &str) -> bool {
         self.hands.contains(&(operation, record, Deed::Copied))

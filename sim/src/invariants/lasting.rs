@@ -1,6 +1,6 @@
 //! The invariants about what lasts: knowledge, a store in doubt, and the budget on the wire.
 
-use super::checks::last_step;
+use super::checks::{last_step, last_until};
 use super::facts::between;
 use super::{BOUNDED, Court, Finding, MONOTONE, STORE_DOUBT};
 use crate::belief::{BelievedOperation, Standing};
@@ -13,18 +13,23 @@ use std::time::Duration;
 /// What was durable once is not taken back, and what a person was told is so stays so.
 pub(super) fn monotone(court: &Court<'_>) -> Finding {
     let mut finding = Finding::default();
-    let mut known: BTreeMap<&str, &BelievedOperation> = BTreeMap::new();
+    let mut known: BTreeMap<&str, (&BelievedOperation, Step)> = BTreeMap::new();
     for at in &court.run.beliefs {
-        for (name, before) in &known {
+        for (name, (before, since)) in &known {
             finding.looked();
             if let Some(change) = taken_back(before, at.belief.operation(name)) {
                 let message = format!("{name} was {} and {change}.", stands(before));
-                finding.violated(MONOTONE, name, vec![at.step], message);
+                // Where it was read says nothing of what was forgotten.
+                finding.violated(MONOTONE, name, last_until(court.run, name, *since), message);
                 return finding;
             }
         }
         if is_firm(court.run, at) {
-            known.extend(at.belief.operations.iter().map(|op| (op.name.as_str(), op)));
+            for op in &at.belief.operations {
+                let since = known.get(op.name.as_str()).filter(|(before, _)| before.words == op.words);
+                let since = since.map_or(at.step, |(_, since)| *since);
+                known.insert(&op.name, (op, since));
+            }
         }
     }
     decisions_stand(court, &mut finding);

@@ -9,6 +9,7 @@ use crate::run::End;
 use crate::scenario::{Choice, Decide, Decision, Person, View};
 use crate::seed::Seed;
 use madsim::runtime::NodeHandle;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -39,6 +40,21 @@ impl Supervisor<'_> {
             acted |= self.turn_to(&name, people).await?;
         }
         Ok(acted)
+    }
+
+    /// Has the first request cancelled at its time; nothing has settled before that is answered.
+    pub(super) fn start_cancelling(&self, people: &NodeHandle) {
+        let workload = &self.plan.workload;
+        let Some((after, ask)) = workload.cancelled_after_ms.zip(workload.requests.first()) else { return };
+        let choice = Choice { decide: Decide::Cancel, view: View::Now, by: Person::Requester };
+        let Some(decision) = self.scenario.decision(&ask.operation, &choice, self.plan) else { return };
+        let (field, name, open) = (self.field.clone(), ask.operation.clone(), self.open_deliveries.clone());
+        open.fetch_add(1, Ordering::Relaxed);
+        people.spawn(async move {
+            tokio::time::sleep(Duration::from_millis(after)).await;
+            outside::decide(&field, WORKFLOW_ADDRESS, &name, (choice.decide.act(), decision)).await;
+            open.fetch_sub(1, Ordering::Relaxed);
+        });
     }
 
     /// What people own, as far as the workflow knows.

@@ -158,6 +158,11 @@ pub(super) enum Act {
         #[command(flatten)]
         signed: Signed,
     },
+    /// It is not wanted any more: nothing further is sent
+    Cancel {
+        #[command(flatten)]
+        signed: Signed,
+    },
     /// Somebody else sees to it
     Assign {
         #[command(flatten)]
@@ -207,6 +212,7 @@ impl Act {
             }
             Act::Resend { signed } => (signed, "authorise_resend", vec![]),
             Act::Create { signed } => (signed, "authorise_creation", vec![]),
+            Act::Cancel { signed } => (signed, "cancel", vec![]),
             Act::Assign { signed, owner } => (signed, "assign", vec![("owner", json!(owner))]),
             Act::Snooze { signed, until } => (signed, "snooze", vec![("until", json!(until))]),
             Act::Evidence { signed, kind, note } => {
@@ -224,6 +230,7 @@ pub(super) fn command_for(action: &str) -> Option<(&'static str, &'static str)> 
         "declare_absent" => ("absent", " --how HOW --checked-at TIME"),
         "authorise_resend" => ("resend", ""),
         "authorise_creation" => ("create", ""),
+        "cancel" => ("cancel", ""),
         "assign" => ("assign", " --owner WHO"),
         "snooze" => ("snooze", " --until TIME"),
         "add_evidence" => ("evidence", " --kind KIND --note NOTE"),

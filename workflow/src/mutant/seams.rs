@@ -4,6 +4,7 @@
 use super::{Mistake, Mutant};
 use crate::definition::Workflow;
 use crate::evidence::{Observed, Proof, Record};
+use crate::licence::Facts;
 use crate::operation::{FrozenRequest, OperationKey, WireKey};
 use crate::state::{Event, IllegalTransition, State};
 use crate::store::NewOperation;
@@ -40,6 +41,11 @@ impl Mutant {
             rule.decides_after = rule.decides_after.map(|_| Duration::ZERO);
         }
         workflow
+    }
+
+    /// What the next step is chosen by.
+    pub(crate) fn facts(self, facts: Facts) -> Facts {
+        if self.is(Mistake::CancelNotKept) { Facts { cancelled: false, ..facts } } else { facts }
     }
 
     /// What an observation proves.

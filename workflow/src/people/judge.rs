@@ -60,6 +60,7 @@ impl Shared {
             Verdict::AddEvidence { kind, note } => {
                 stays(CaseChange::Stays, person::SAYS, hidden.clean(&format!("{kind}: {note}")))
             }
+            Verdict::Cancel => self.cancel(dossier).ok_or_else(nothing),
             // A changed request is a case beside the operation: rejecting it leaves the operation as it is.
             Verdict::Reject { .. }
                 if !state.is_exception() && !state.is_authorised() && !dossier.exceptions.is_empty() =>
@@ -93,6 +94,18 @@ impl Shared {
                 Ok(Judged { permits, ..Judged::to(state, CaseChange::Closed) })
             }
         }
+    }
+
+    /// Where nothing was applied it ends by this; elsewhere it is only sent no more. None where it has ended.
+    fn cancel(&self, dossier: &Dossier) -> Option<Judged> {
+        let state = dossier.operation.state;
+        if state.is_terminal() {
+            return None;
+        }
+        let ends = next(state, Event::Cancelled).ok().filter(|_| !is_contradicted(dossier));
+        let ends = ends.or(self.mutant().is(Mistake::CancelIsRejection).then_some(State::Withdrawn));
+        let case = if ends.is_some() { CaseChange::Closed } else { CaseChange::Stays };
+        Some(Judged { class: person::CANCELLED, ..Judged::to(ends.unwrap_or(state), case) })
     }
 
     fn snooze(&self, cases: &[Exception], until: Timestamp) -> Result<(), DecisionError> {
@@ -153,6 +166,7 @@ impl Shared {
 
     /// The contract has to permit it at this moment, unless nothing was ever applied.
     fn resend(&self, dossier: &Dossier) -> Result<(), DecisionError> {
+        wanted(dossier)?;
         if dossier.operation.state == State::ExceptionUnsent {
             return if is_contradicted(dossier) { Err(contradicted()) } else { Ok(()) };
         }
@@ -168,6 +182,7 @@ impl Shared {
 
     fn create(&self, dossier: &Dossier, by: &str) -> Result<(), DecisionError> {
         let def = &self.workflow.definition;
+        wanted(dossier)?;
         let declared = may_create(dossier, def, self.store.now()).map_err(DecisionError::NotPermitted)?;
         if def.second_person && declared.source == by {
             let why = format!("{by} declared the record absent: somebody else has to permit another one");
@@ -234,6 +249,15 @@ pub(super) fn is_contradicted(dossier: &Dossier) -> bool {
     let unsent = matches!(state, State::ExceptionUnsent | State::Authorised);
     let late = |seen: &Evidence| seen.source.starts_with("late ") && seen.class.starts_with("confirmed");
     unsent && dossier.evidence.iter().any(late)
+}
+
+/// What was cancelled is sent no more, whoever asks for it.
+fn wanted(dossier: &Dossier) -> Result<(), DecisionError> {
+    if dossier.operation.cancelled {
+        let why = "it was cancelled: nothing further is sent; a new request needs an id of its own";
+        return Err(DecisionError::NotPermitted(why.into()));
+    }
+    Ok(())
 }
 
 fn contradicted() -> DecisionError {

@@ -5,7 +5,7 @@ use crate::clock::Timestamp;
 use crate::definition::Workflow;
 use crate::known::Known;
 use crate::licence::doubt;
-use crate::state::State;
+use crate::state::{Event, State, next};
 use crate::store::{Dossier, Operation};
 use serde::Serialize;
 
@@ -33,8 +33,26 @@ impl Offer {
     }
 }
 
-/// What can be done with an operation; nothing where nobody has to decide.
+/// What can be done with an operation; nothing where it has ended and nobody has to decide.
 pub(crate) fn offers(dossier: &Dossier, workflow: &Workflow, now: Timestamp) -> Vec<Offer> {
+    let operation = &dossier.operation;
+    let mut offers = of_case(dossier, workflow, now);
+    if operation.cancelled {
+        offers.retain(|offer| !offer.action.starts_with("authorise_"));
+    } else if !operation.state.is_terminal() {
+        let ends = next(operation.state, Event::Cancelled).is_ok() && !is_contradicted(dossier);
+        let words = if ends {
+            "It is withdrawn; nothing was applied."
+        } else {
+            "Nothing further is sent; what may have been applied stays in doubt until it is known."
+        };
+        offers.push(Offer::new("cancel", words));
+    }
+    offers
+}
+
+/// What can be done with its case.
+fn of_case(dossier: &Dossier, workflow: &Workflow, now: Timestamp) -> Vec<Offer> {
     let operation = &dossier.operation;
     let mut offers = match operation.state {
         State::ExceptionUnsent if is_contradicted(dossier) => vec![confirm()],

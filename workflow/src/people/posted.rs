@@ -5,7 +5,7 @@ use crate::clock::Timestamp;
 use serde::Deserialize;
 
 /// The acts, as their paths and the command line call them.
-pub const ACTIONS: [&str; 8] = [
+pub const ACTIONS: [&str; 9] = [
     "confirm_found",
     "reject",
     "declare_absent",
@@ -14,6 +14,7 @@ pub const ACTIONS: [&str; 8] = [
     "assign",
     "snooze",
     "add_evidence",
+    "cancel",
 ];
 
 impl Verdict {
@@ -28,6 +29,7 @@ impl Verdict {
             Verdict::Assign { .. } => ACTIONS[5],
             Verdict::Snooze { .. } => ACTIONS[6],
             Verdict::AddEvidence { .. } => ACTIONS[7],
+            Verdict::Cancel => ACTIONS[8],
         }
     }
 }
@@ -80,6 +82,7 @@ impl Posted {
             },
             "authorise_resend" => Verdict::AuthoriseResend,
             "authorise_creation" => Verdict::AuthoriseCreation,
+            "cancel" => Verdict::Cancel,
             "assign" => Verdict::Assign { owner: text(&mut self.owner, "`owner` must name who sees to it")? },
             "snooze" => Verdict::Snooze { until: time(&mut self.until, "`until` must say until when")? },
             "add_evidence" => Verdict::AddEvidence {

@@ -6,7 +6,7 @@
 //! the head too: note the head that [`Contents::verify`] gives elsewhere, and even that shows.
 
 use super::rows::{Contents, StoredDelivery};
-use super::{Attempt, Authorised, Evidence, Operation};
+use super::{Attempt, Authorised, Evidence, Operation, person};
 use crate::operation::WireKey;
 use crate::state::State;
 use data_encoding::HEXLOWER;
@@ -234,6 +234,10 @@ impl Contents {
             ),
             (linked == operation.external_ref.as_slice(), "another record is linked to it"),
             (self.permissions_agree(key, &attempts), "a permission was used by another send"),
+            (
+                of(&self.evidence, key).any(|row| row.class == person::CANCELLED) == operation.cancelled,
+                "it was cancelled, or was not, by another account",
+            ),
         ];
         match checks.iter().find(|(holds, _)| !holds) {
             Some((_, wrong)) => Err(Tampered(format!("{key} is {}: {wrong}", operation.state))),

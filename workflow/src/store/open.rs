@@ -22,7 +22,8 @@ create table delivery(source text not null, delivery_id text not null, operation
 create table operation(key text primary key, state text not null, wire_key text not null, fingerprint text not null,
   frozen text not null, generation integer not null, version integer not null, sends integer not null,
   checks integer not null, first_intent integer, last_possible_send integer, not_before integer not null,
-  external_ref text, open integer not null, created integer not null, updated integer not null)
+  external_ref text, open integer not null, created integer not null, updated integer not null,
+  cancelled integer not null)
   strict, without rowid;
 create index operation_open on operation(open) where open = 1;
 create table attempt(operation text not null, n integer not null, wire_key text not null, digest text not null,

@@ -2,7 +2,7 @@
 //! row in the chain.
 
 use super::verbs::{add_evidence, close_case, link, raise, stands};
-use super::{CaseChange, Decision, NewEvidence, Written};
+use super::{CaseChange, Decision, NewEvidence, Written, person};
 use crate::clock::Timestamp;
 use rusqlite::{Connection, params};
 
@@ -18,9 +18,11 @@ pub(super) fn decide(tx: &Connection, now: Timestamp, decision: &Decision) -> ru
     }
     let sql =
         "update operation set state = ?2, version = version + 1, external_ref = coalesce(?3, external_ref),
-                 open = case when ?4 then 0 else ?5 or open end, updated = ?6 where key = ?1";
+                 open = case when ?4 then 0 else ?5 or open end, updated = ?6,
+                 cancelled = cancelled or ?7 where key = ?1";
     let (ends, permits) = (decision.state.is_terminal(), decision.permits.is_some());
-    let values = params![key, decision.state.as_str(), decision.external_ref, ends, permits, now.0];
+    let cancels = decision.class == person::CANCELLED;
+    let values = params![key, decision.state.as_str(), decision.external_ref, ends, permits, now.0, cancels];
     tx.prepare_cached(sql)?.execute(values)?;
     change_case(tx, now, decision)?;
     let detail = format!("{}: {}", decision.action, decision.reason);

@@ -50,6 +50,7 @@ impl NewOperation {
             not_before: Timestamp(0),
             external_ref: None,
             open: !self.state.is_terminal(),
+            cancelled: false,
         }
     }
 }
@@ -99,6 +100,8 @@ pub struct Operation {
     pub external_ref: Option<String>,
     /// Whether the engine takes it up after a start.
     pub open: bool,
+    /// Whether it is not wanted any more: nothing further is sent.
+    pub cancelled: bool,
 }
 
 /// A person's permission for one send more.
@@ -221,6 +224,8 @@ pub struct Finding {
     pub counts_check: bool,
     /// The exception that it opens.
     pub exception: Option<NewException>,
+    /// Who hears of it where somebody must.
+    pub owner: String,
 }
 
 /// An immutable observation.
@@ -265,7 +270,8 @@ pub struct NewException {
 pub struct Alert {
     /// The operation.
     pub operation: String,
-    /// `overdue`, `assigned`, `late_contradiction`, or the reason of the case that was opened.
+    /// `overdue`, `assigned`, `late_contradiction`, `cancelled_too_late`, or the reason of the case that was
+    /// opened.
     pub kind: String,
     /// Who was told.
     pub owner: String,
@@ -314,8 +320,10 @@ pub mod person {
     pub const ABSENT_AT_RISK: &str = "person_absent_at_risk";
     /// Nothing about the record.
     pub const HOUSEKEEPING: &str = "person_housekeeping";
+    /// It is not wanted any more.
+    pub const CANCELLED: &str = "person_cancelled";
     /// All of them.
-    pub const ALL: [&str; 4] = [SAYS, ABSENT, ABSENT_AT_RISK, HOUSEKEEPING];
+    pub const ALL: [&str; 5] = [SAYS, ABSENT, ABSENT_AT_RISK, HOUSEKEEPING, CANCELLED];
 }
 
 /// A person's act, to be recorded with what it leads to.

@@ -12,7 +12,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row};
 
 const OPERATION: &str =
     "select key, state, wire_key, fingerprint, frozen, generation, version, sends, checks,
-  first_intent, last_possible_send, not_before, external_ref, open from operation";
+  first_intent, last_possible_send, not_before, external_ref, open, cancelled from operation";
 
 const EXCEPTION: &str =
     "select e.id, e.operation, e.reason, e.owner, e.deadline, e.escalate_to, e.opened, e.facts,
@@ -51,6 +51,7 @@ fn operation(row: &Row<'_>) -> rusqlite::Result<Operation> {
         not_before: Timestamp(row.get(11)?),
         external_ref: row.get(12)?,
         open: row.get(13)?,
+        cancelled: row.get(14)?,
     })
 }
 

@@ -20,7 +20,8 @@ pub(super) fn accept(
     on_change: &NewException,
 ) -> rusqlite::Result<Accepted> {
     let key = operation.key.as_str();
-    let sql = "insert into operation values(?1, ?2, ?3, ?4, ?5, 0, 1, 0, 0, null, null, 0, null, ?6, ?7, ?7)
+    let sql =
+        "insert into operation values(?1, ?2, ?3, ?4, ?5, 0, 1, 0, 0, null, null, 0, null, ?6, ?7, ?7, 0)
                on conflict do nothing";
     let open = !operation.state.is_terminal();
     let inserted = tx.prepare_cached(sql)?.execute(params![
@@ -122,10 +123,11 @@ pub(super) struct Stands {
     pub(super) version: u32,
     pub(super) sends: u32,
     pub(super) external_ref: Option<String>,
+    cancelled: bool,
 }
 
 pub(super) fn stands(tx: &Connection, key: &str) -> rusqlite::Result<Option<Stands>> {
-    let sql = "select state, version, sends, external_ref from operation where key = ?1";
+    let sql = "select state, version, sends, external_ref, cancelled from operation where key = ?1";
     tx.prepare_cached(sql)?
         .query_row([key], |row| {
             Ok(Stands {
@@ -133,6 +135,7 @@ pub(super) fn stands(tx: &Connection, key: &str) -> rusqlite::Result<Option<Stan
                 version: row.get(1)?,
                 sends: row.get(2)?,
                 external_ref: row.get(3)?,
+                cancelled: row.get(4)?,
             })
         })
         .optional()
@@ -228,6 +231,10 @@ pub(super) fn find(tx: &Connection, now: Timestamp, finding: &Finding) -> rusqli
     }
     if let Some(exception) = &finding.exception {
         open_exception(tx, now, &finding.key, exception)?;
+    }
+    if stands.cancelled && finding.state == State::Confirmed {
+        // Nobody wanted it any more, and there it is: somebody has to undo it at the destination.
+        raise(tx, now, key, "cancelled_too_late", &finding.owner)?;
     }
     Ok(Written::Done)
 }
