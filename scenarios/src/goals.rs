@@ -138,11 +138,11 @@ pub fn made_anew(run: &Run) -> bool {
 /// It was cancelled, and some operation completed all the same.
 pub fn cancelled_too_late(run: &Run) -> bool {
     let cancelled = first(run, |kind| matches!(kind, Kind::Person { act: Act::Cancel, .. }));
-    let done = first(
-        run,
-        |kind| matches!(kind, Kind::Received { exchange, record: Some(_), .. } if exchange.call.is_to_destination()),
-    );
-    completed(run) && cancelled.zip(done).is_some_and(|(cancelled, done)| cancelled < done)
+    let told = |kind: &Kind| match kind {
+        Kind::Received { exchange, record, .. } => exchange.call.is_to_destination() && record.is_some(),
+        _ => false,
+    };
+    completed(run) && cancelled.zip(first(run, told)).is_some_and(|(cancelled, told)| cancelled < told)
 }
 
 /// A declaration that there is no record was turned down.

@@ -52,6 +52,7 @@ fn every_edit_by_hand_is_noticed() {
         "update operation set frozen = replace(frozen, 'POST', 'PUT') where key like 'R18%'",
         "update operation set frozen = replace(frozen, wire_key, 'x'), wire_key = 'x' where key like 'R18%'",
         "update operation set external_ref = 'T99' where key like 'R18%'",
+        "update operation set cancelled = 1 where key like 'R18%'",
         "update operation set generation = 1 where key like 'R18%'",
         "update operation set first_intent = first_intent + 1 where key like 'R18%'",
         "update operation set last_possible_send = null where key like 'R18%'",

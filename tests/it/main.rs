@@ -7,6 +7,7 @@
 #[cfg(not(madsim))]
 mod acts;
 #[cfg(not(madsim))]
+mod cancel;
 mod chain;
 #[cfg(not(madsim))]
 mod client;

@@ -180,6 +180,8 @@ const CAUGHT: &[(&str, &str)] = &[
     ("authorisation-forgotten", "made-anew/jira_cloud_issue@389"),
     ("creation-retried", "made-anew/jira_cloud_issue@147"),
     ("hang-up-cuts-decision", "made-anew/desk_nothing@1249"),
+    ("cancel-is-rejection", "cancelled/desk_nothing@178"),
+    ("cancel-not-kept", "cancelled/zendesk_ticket@20"),
     ("key-left-out", "proxy-resends/desk_unique_ref@2"),
     ("panic-on-poison", "poison-delivery/jira_cloud_issue@2"),
 ];

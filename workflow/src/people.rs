@@ -53,8 +53,8 @@ pub enum Verdict {
     AuthoriseResend,
     /// "Make another one", under another key, after a fresh declaration that there is none.
     AuthoriseCreation,
-    /// "It is not wanted any more." Nothing further is sent; what may have been applied stays in doubt until it
-    /// is known. Possible at any time before the end, and from the source as well.
+    /// "It is not wanted any more." Nothing further is sent; what may have been applied stays in doubt until
+    /// it is known. Possible at any time before the end, and from the source as well.
     Cancel,
     /// "They see to it."
     Assign {

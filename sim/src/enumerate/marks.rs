@@ -30,10 +30,11 @@ const DISK: LaneName<'_> = ("disk", "");
 ///   magnitude of these ages;
 /// - the faults that go on, and what the disk has not made durable.
 ///
-/// There is no other time in it, and no number of rounds: what repeats itself is the same state, so a fault is
-/// tried in the first round, in one of those between, and in the last. A killed process and a machine without
-/// power are both dead; a pause is nothing but time. Nodes are kept apart: what happens at two of them at once
-/// has no order. Creates are numbered by what has left, so that one that died before its first byte is none.
+/// There is no other time in it, and no number of rounds: what repeats itself is the same state, so a fault
+/// is tried in the first round, in one of those between, and in the last. A killed process and a machine
+/// without power are both dead; a pause is nothing but time. Nodes are kept apart: what happens at two of
+/// them at once has no order. Creates are numbered by what has left, so that one that died before its first
+/// byte is none.
 pub(super) fn marks(run: &Run, terms: &Terms<'_>) -> Vec<u64> {
     let names = Names::of(run);
     let after = after(run, &names);
@@ -153,8 +154,9 @@ impl<'a> Lanes<'a> {
         }
     }
 
-    /// Sees what has happened. What a process has heard dies with it: its disk is in the mark, and what it has
-    /// said is with those who heard it. Who asks the workflow, and asks again when no answer came, is as before.
+    /// Sees what has happened. What a process has heard dies with it: its disk is in the mark, and what it
+    /// has said is with those who heard it. Who asks the workflow, and asks again when no answer came, is as
+    /// before.
     fn remember(&mut self, event: &'a Event) {
         if let Some(about) = event.kind.about() {
             // A failure is told by what happened last to its operation.
@@ -291,8 +293,8 @@ fn going_on<'a>(
     all
 }
 
-/// How often the workflow had looked at its clock and written since, by a step: between two such times a clock
-/// that is set is set for the same records.
+/// How often the workflow had looked at its clock and written since, by a step: between two such times a
+/// clock that is set is set for the same records.
 fn era(run: &Run, step: Step) -> u32 {
     let works = run.visits.iter().take_while(|visit| visit.step < step).map(|visit| visit.work);
     let (mut era, mut last, mut has_looked) = (0, Work::default(), false);

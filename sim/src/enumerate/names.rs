@@ -1,6 +1,6 @@
 //! Names of exchanges without what is only a count: a create that never left is none, since a process that
-//! dies before the first byte leaves a gap in the numbers and nothing else; and look-ups, syncs, deliveries and
-//! their copies are told apart by their order.
+//! dies before the first byte leaves a gap in the numbers and nothing else; and look-ups, syncs, deliveries
+//! and their copies are told apart by their order.
 
 use crate::fault::{Call, ExchangeName, Place};
 use crate::history::Kind;
