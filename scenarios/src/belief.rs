@@ -2,7 +2,8 @@
 
 use rusqlite::{Connection, OpenFlags};
 use sim::belief::{
-    Basis, Belief, BelievedAttempt, BelievedDecision, BelievedDelivery, BelievedOperation, Standing, Waiting,
+    Basis, Belief, BelievedAttempt, BelievedDecision, BelievedDelivery, BelievedDiscrepancy,
+    BelievedOperation, Discrepancy, Standing, Waiting,
 };
 use sim::disk::{DiskImage, Machine, Process, no_hooks};
 use sim::scenario::BoxError;
@@ -74,6 +75,7 @@ fn belief(contents: &Contents) -> Belief {
         deliveries: contents.deliveries.iter().map(delivery).collect(),
         operations: contents.operations.iter().map(|op| operation(op, contents)).collect(),
         tampered: contents.verify().err().map(|wrong| wrong.to_string()),
+        discrepancies: contents.discrepancies.iter().filter_map(discrepancy).collect(),
     }
 }
 
@@ -94,6 +96,23 @@ fn operation(op: &Operation, contents: &Contents) -> BelievedOperation {
         basis: basis(op),
         decisions: decisions(name, contents),
     }
+}
+
+/// What was reported; what was seen once is not.
+fn discrepancy(found: &workflow::store::Discrepancy) -> Option<BelievedDiscrepancy> {
+    let kind = match found.kind.as_str() {
+        "missing_there" => Discrepancy::Missing,
+        "field_mismatch" => Discrepancy::Differs,
+        "duplicate_there" => Discrepancy::Double,
+        "exists_but" => Discrepancy::Exists,
+        _ => Discrepancy::Other,
+    };
+    (found.status != "seen").then(|| BelievedDiscrepancy {
+        kind,
+        operation: found.operation.clone().unwrap_or_default(),
+        record: found.external_ref.clone().unwrap_or_default(),
+        stands: found.status != "corrected",
+    })
 }
 
 fn decisions(name: &str, contents: &Contents) -> Vec<BelievedDecision> {

@@ -1,6 +1,6 @@
 //! What some seed must reach: a dangerous place that no run has been to was not tested.
 
-use sim::belief::{Standing, Waiting};
+use sim::belief::{Discrepancy, Standing, Waiting};
 use sim::fault::{Call, Phase, Place};
 use sim::history::{Act, Event, Kind};
 use sim::run::{Moment, Run};
@@ -143,6 +143,11 @@ pub fn cancelled_too_late(run: &Run) -> bool {
         _ => false,
     };
     completed(run) && cancelled.zip(first(run, told)).is_some_and(|(cancelled, told)| cancelled < told)
+}
+
+/// A reconciliation reported this, and it stands.
+pub fn reported(run: &Run, kind: Discrepancy) -> bool {
+    run.belief().is_some_and(|belief| belief.discrepancies.iter().any(|one| one.kind == kind && one.stands))
 }
 
 /// A declaration that there is no record was turned down.

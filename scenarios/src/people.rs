@@ -41,6 +41,10 @@ pub fn decision(operation: &str, choice: &Choice) -> Decision {
             serde_json::json!({"by": by, "reason": "it is not needed any more"}),
             "cancels it".to_owned(),
         ),
+        Decide::Reconcile => {
+            let words = format!("{by} has the records compared with the desk's");
+            return Decision { path: "/reconcile".into(), body: b"{}".to_vec(), words };
+        }
     };
     let seen = match choice.view {
         View::Now => "",

@@ -19,6 +19,7 @@ pub mod other_times;
 pub mod permanent_validation_failure;
 pub mod poison_delivery;
 pub mod proxy_resends;
+pub mod reconciled;
 pub mod repeated_delivery;
 pub mod retries_exhausted;
 pub mod second_page;
@@ -63,4 +64,5 @@ pub const ALL: &[&Access] = &[
     &wrong_reference::SCENARIO,
     &found_by_hand::SCENARIO,
     &cancelled::SCENARIO,
+    &reconciled::SCENARIO,
 ];

@@ -11,6 +11,37 @@ pub struct Belief {
     pub operations: Vec<BelievedOperation>,
     /// What is wrong with its records by its own check of them, where it has one.
     pub tampered: Option<String>,
+    /// What it has reported as contradicting its records.
+    pub discrepancies: Vec<BelievedDiscrepancy>,
+}
+
+/// One discrepancy in the workflow's records.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct BelievedDiscrepancy {
+    /// What it is.
+    pub kind: Discrepancy,
+    /// The operation.
+    pub operation: String,
+    /// The record.
+    pub record: String,
+    /// Whether it stands: it was not seen to be gone.
+    pub stands: bool,
+}
+
+/// What can contradict a workflow's records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Discrepancy {
+    /// The record of a completed operation is not there.
+    Missing,
+    /// It is there, and differs from what was asked for.
+    Differs,
+    /// A completed operation has a second one.
+    Double,
+    /// An operation that is not completed has one.
+    Exists,
+    /// Anything else.
+    Other,
 }
 
 impl Belief {

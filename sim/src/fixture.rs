@@ -66,6 +66,7 @@ impl Scenario for Toy {
             person_after_ms: None,
             made_anew: false,
             cancelled_after_ms: None,
+            reconciled_after_ms: None,
             desk: DeskPlan::default(),
         }
     }
@@ -346,7 +347,7 @@ fn belief(script: &Script, keys: &[&str]) -> Belief {
         decisions: vec![],
     };
     let delivery = BelievedDelivery { id: "R17/d-1".into(), operation: Some(OPERATION.into()) };
-    Belief { deliveries: vec![delivery], operations: vec![operation], tampered: None }
+    Belief { deliveries: vec![delivery], operations: vec![operation], ..Belief::default() }
 }
 
 fn judge(run: &Run, scenario: &dyn Scenario) -> Judgement {

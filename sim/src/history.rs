@@ -195,6 +195,8 @@ pub enum Act {
     AuthoriseCreation,
     /// It is not wanted any more.
     Cancel,
+    /// The records shall be compared with the destination's.
+    Reconcile,
 }
 
 impl Act {

@@ -7,6 +7,7 @@ mod ends;
 mod facts;
 mod lasting;
 mod people;
+mod reconciled;
 mod slack;
 #[cfg(test)]
 mod tests;
@@ -48,6 +49,7 @@ pub const INVARIANTS: &[InvariantId] = &[
     BUDGET_SURVIVES,
     BOUNDED,
     NO_LIMBO,
+    RECONCILED,
     TRACED,
     CONVERGES,
 ];
@@ -77,6 +79,11 @@ const BUDGET_SURVIVES: InvariantId =
     id("V11", "budget-survives", "sends are counted before they start, and stay within their budget");
 const MONOTONE: InvariantId =
     id("V13", "monotone", "older knowledge never overwrites newer: an end, a record, a decision stay");
+const RECONCILED: InvariantId = id(
+    "V16",
+    "reconciliation-complete",
+    "a reconciliation reports each discrepancy that there is, and invents none",
+);
 const TRACED: InvariantId =
     id("V17", "traced", "a decision leaves who, why, before and after on record; no record is changed later");
 const CONVERGES: InvariantId =
@@ -138,7 +145,7 @@ struct Finding {
 type Check = fn(&Court<'_>) -> Finding;
 
 /// The checks, in the order of [`INVARIANTS`].
-const CHECKS: [Check; 17] = [
+const CHECKS: [Check; 18] = [
     checks::no_panic,
     lasting::store_doubt,
     checks::intent_first,
@@ -154,6 +161,7 @@ const CHECKS: [Check; 17] = [
     checks::budget_survives,
     lasting::bounded,
     checks::no_limbo,
+    reconciled::complete,
     people::traced,
     ends::converges,
 ];

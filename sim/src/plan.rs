@@ -171,6 +171,9 @@ pub struct Workload {
     pub made_anew: bool,
     /// Milliseconds after which the first request is cancelled; none: it stays wanted.
     pub cancelled_after_ms: Option<u64>,
+    /// Milliseconds after which the records are compared with the destination's for the first time, and twice
+    /// more when all is quiet; none: never.
+    pub reconciled_after_ms: Option<u64>,
     /// How the destination behaves beyond its contract.
     pub desk: DeskPlan,
 }

@@ -153,6 +153,8 @@ pub enum Decide {
     AuthoriseCreation,
     /// "It is not wanted any more."
     Cancel,
+    /// "Compare the records with the destination's."
+    Reconcile,
 }
 
 impl Decide {
@@ -164,6 +166,7 @@ impl Decide {
             Decide::DeclareAbsent { .. } => Act::DeclareAbsent,
             Decide::AuthoriseCreation => Act::AuthoriseCreation,
             Decide::Cancel => Act::Cancel,
+            Decide::Reconcile => Act::Reconcile,
         }
     }
 }

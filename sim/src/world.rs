@@ -222,6 +222,7 @@ impl Supervisor<'_> {
         self.start_source();
         let people = Handle::current().create_node().name(PEOPLE).ip(PEOPLE_IP.into()).build();
         self.start_cancelling(&people);
+        self.start_reconciling(&people);
         let last = self.plan.workload.deliveries.iter().map(|d| d.at_ms).max().unwrap_or(0);
         self.field.lock().storm_until = Nanos(last * 1_000_000);
         if let Some(end) = self.until_settled(None, &people).await {
@@ -237,6 +238,9 @@ impl Supervisor<'_> {
         let settled = self.is_settled();
         self.field.event("world", Kind::Quiet, None);
         if let Some(end) = self.quiet().await {
+            return end;
+        }
+        if let Err(end) = self.reconcile_twice(&people).await {
             return end;
         }
         self.believe_again(Moment::End);

@@ -8,6 +8,7 @@
 mod acts;
 #[cfg(not(madsim))]
 mod cancel;
+#[cfg(not(madsim))]
 mod chain;
 #[cfg(not(madsim))]
 mod client;

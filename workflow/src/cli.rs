@@ -35,12 +35,15 @@ enum CliError {
     Usage(String),
     #[error("{0}")]
     Unreachable(String),
+    /// What was asked for, and it is not well.
+    #[error("{0}")]
+    Report(String),
 }
 
 impl CliError {
     fn exit(&self) -> u8 {
         match self {
-            CliError::Refused(_) => exit::REFUSED,
+            CliError::Refused(_) | CliError::Report(_) => exit::REFUSED,
             CliError::Usage(_) => exit::USAGE,
             CliError::Unreachable(_) => exit::UNREACHABLE,
         }
@@ -64,6 +67,7 @@ pub fn run(
     };
     match done {
         Ok(text) => written(out, &text, exit::DONE),
+        Err(CliError::Report(text)) => written(out, &text, exit::REFUSED),
         Err(error) => written(err, &format!("error: {error}\n"), error.exit()),
     }
 }
@@ -103,6 +107,13 @@ fn command(command: Command, now: Timestamp) -> Result<String, CliError> {
                 Format::Json => format!("{body}\n"),
                 Format::Text => show::discrepancies(&body),
             })
+        }
+        Command::Reconcile { service, format } => reconcile(&service, format),
+        Command::Settle { id, said, service, by, reason } => {
+            let path = format!("/discrepancies/{id}/{}", said.word());
+            let (status, body) = Remote::at(&service)?.post(&path, &json!({"by": by, "reason": reason}))?;
+            expect(status, &body)?;
+            Ok(format!("{id} is {}\n", body["status"].as_str().unwrap_or("?")))
         }
         Command::Verify { store } => verify(&store),
     }
@@ -175,6 +186,22 @@ fn take(act: &Act) -> Result<String, CliError> {
         _ => "changed; where it stands now could not be read".to_owned(),
     };
     Ok(format!("{action}: {} is {stands}\n", signed.operation))
+}
+
+/// Has the records compared. A balance that does not close is a refusal, with the report all the same.
+fn reconcile(service: &str, format: Format) -> Result<String, CliError> {
+    let (status, report) = Remote::at(service)?.post("/reconcile", &json!({}))?;
+    expect(status, &report)?;
+    let text = match format {
+        Format::Json => format!("{report}\n"),
+        Format::Text => show::reconciliation(&report),
+    };
+    let waits = |one: &Value| matches!(one["status"].as_str(), Some("open" | "seen"));
+    let open = report["discrepancies"].as_array().is_some_and(|all| all.iter().any(waits));
+    if open || report["unread"].as_array().is_some_and(|unread| !unread.is_empty()) {
+        return Err(CliError::Report(text));
+    }
+    Ok(text)
 }
 
 fn verify(store: &str) -> Result<String, CliError> {

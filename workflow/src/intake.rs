@@ -6,7 +6,7 @@ use crate::http::Io;
 use crate::licence::Reason;
 use crate::mutant::{Mistake, Mutant};
 use crate::operation::{OperationKey, sha256_hex};
-use crate::people::{ACTIONS, DecisionError, read};
+use crate::people::{ACTIONS, DecisionError, SAID, read, read_said};
 use crate::store::{Accepted, NewDelivery, NewException, NewOperation, StoreError};
 use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt as _, Full};
@@ -104,9 +104,31 @@ impl Engine {
                 Ok(all) => Ok((StatusCode::OK, json!({ "discrepancies": all }))),
                 Err(error) => Err(self.unavailable(&error)),
             },
-            (_, ["deliveries"] | ["exceptions"] | ["discrepancies"] | ["operations", _]) => {
-                Err(refusal(StatusCode::METHOD_NOT_ALLOWED, format!("{method} is not possible on {path}")))
+            (&Method::POST, ["discrepancies", id, says]) if SAID.iter().any(|(word, _)| word == says) => {
+                let body = self.read_json(request).await?;
+                self.post_said(id, says, &body).await
             }
+            (&Method::POST, ["reconcile"]) => {
+                // Who hangs up does not stop it half way.
+                let engine = self.clone();
+                let done = tokio::spawn(async move { engine.reconcile().await });
+                match done.await.expect("reconciling does not panic and is never aborted") {
+                    Ok(report) => {
+                        let body = serde_json::to_value(report).expect("a report is plain data");
+                        Ok((StatusCode::OK, body))
+                    }
+                    Err(error) => Err(self.unavailable(&error)),
+                }
+            }
+            (
+                _,
+                ["deliveries"]
+                | ["exceptions"]
+                | ["discrepancies"]
+                | ["reconcile"]
+                | ["operations", _]
+                | ["discrepancies", _, _],
+            ) => Err(refusal(StatusCode::METHOD_NOT_ALLOWED, format!("{method} is not possible on {path}"))),
             (_, ["operations", _, action]) if ACTIONS.contains(action) => {
                 Err(refusal(StatusCode::METHOD_NOT_ALLOWED, format!("{method} is not possible on {path}")))
             }
@@ -263,6 +285,22 @@ impl Engine {
             }
             Ok(None) => Err(refusal(StatusCode::NOT_FOUND, format!("there is no operation `{key}`"))),
             Err(error) => Err(self.unavailable(&error)),
+        }
+    }
+
+    async fn post_said(&self, id: &str, says: &str, body: &[u8]) -> Result<Answer, Answer> {
+        let said = read_said(body).map_err(|why| refusal(StatusCode::BAD_REQUEST, why))?;
+        let (_, status) = SAID.iter().find(|(word, _)| *word == says).expect("it was looked for before");
+        match self.settle_discrepancy(id, status, said).await {
+            Ok(Some(found)) => {
+                Ok((StatusCode::OK, serde_json::to_value(found).expect("a discrepancy is plain data")))
+            }
+            Ok(None) => {
+                let why = format!("there is no discrepancy `{id}`, or it has been corrected");
+                Err(refusal(StatusCode::NOT_FOUND, why))
+            }
+            Err(DecisionError::Store(error)) => Err(self.unavailable(&error)),
+            Err(error) => Err(refusal(StatusCode::BAD_REQUEST, error.to_string())),
         }
     }
 

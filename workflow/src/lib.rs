@@ -15,6 +15,7 @@
 //! - [`definition`]: what a workflow is. [`operation`]: who an operation is.
 //! - [`engine`]: the loop. [`licence`]: what it may do next. [`state`]: where an operation can stand.
 //! - [`store`]: what is durable before what. [`connector`], [`evidence`]: one exchange, and what it proves.
+//! - [`reconcile`]: what is recorded against what is there.
 //! - [`people`], [`explain`]: what people see and decide. [`policy`]: how patient it all is.
 #![forbid(unsafe_code)]
 
@@ -36,6 +37,7 @@ pub mod mutant;
 pub mod operation;
 pub mod people;
 pub mod policy;
+pub mod reconcile;
 mod record;
 mod settle;
 pub mod state;

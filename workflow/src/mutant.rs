@@ -135,6 +135,10 @@ pub enum Mistake {
     CancelIsRejection,
     /// What was cancelled is sent again all the same.
     CancelNotKept,
+    /// A reconciliation reports what it has seen once.
+    NoSecondLook,
+    /// A reconciliation looks only for what is recorded, not for what is there besides.
+    ReconciledOneWay,
 }
 
 /// Name, mistake, the invariant that must catch it, and the mistake in words.
@@ -413,6 +417,18 @@ pub const MISTAKES: &[(&str, Mistake, &str, &str)] = &[
         Mistake::CancelIsRejection,
         "V3",
         "what is cancelled while it may have been applied is taken for withdrawn",
+    ),
+    (
+        "no-second-look",
+        Mistake::NoSecondLook,
+        "V16",
+        "a reconciliation reports what it has seen once, while more is on its way",
+    ),
+    (
+        "reconciled-one-way",
+        Mistake::ReconciledOneWay,
+        "V16",
+        "a reconciliation looks for what is recorded, and not for what is there besides",
     ),
     ("cancel-not-kept", Mistake::CancelNotKept, "V6", "what was cancelled is sent again all the same"),
 ];

@@ -10,12 +10,12 @@ use crate::engine::{Engine, Shared};
 use crate::explain::{Explanation, explain};
 use crate::mutant::Mistake;
 use crate::operation::OperationKey;
-use crate::store::{Decision, Discrepancy, Exception, Head, StoreError, Tampered, Written};
+use crate::store::{Decision, Discrepancy, Exception, Head, Settled, StoreError, Tampered, Written};
 
 pub use offers::Offer;
 pub(crate) use offers::offers;
-pub use posted::ACTIONS;
-pub(crate) use posted::read;
+pub use posted::{ACTIONS, SAID};
+pub(crate) use posted::{read, read_said};
 
 /// How often an act is repeated that met another writer.
 const TRIES: u32 = 100;
@@ -159,6 +159,29 @@ impl Engine {
     /// When the store cannot be read.
     pub async fn discrepancies(&self) -> Result<Vec<Discrepancy>, StoreError> {
         self.shared.asked(async { self.shared.people()?.discrepancies().await }).await
+    }
+
+    /// Records what somebody says of a discrepancy: `explained`, or `accepted`. None where there is none of this
+    /// id, or it has been corrected.
+    ///
+    /// # Errors
+    /// When it is not signed, or the store fails.
+    pub async fn settle_discrepancy(
+        &self,
+        id: &str,
+        status: &'static str,
+        said: Decider,
+    ) -> Result<Option<Discrepancy>, DecisionError> {
+        let hidden = self.shared.hidden("");
+        let (by, reason) = (hidden.clean(said.by.trim()), hidden.clean(said.reason.trim()));
+        for (value, field) in [(&by, "by"), (&reason, "reason")] {
+            if value.is_empty() {
+                return Err(DecisionError::Unsigned(field));
+            }
+        }
+        let settled = Settled { id: id.to_owned(), status, by, reason };
+        let store = self.shared.people()?;
+        Ok(self.shared.asked(async { store.settle_discrepancy(settled).await }).await?)
     }
 
     /// Walks the hash chain of the records and compares it with where each operation stands.

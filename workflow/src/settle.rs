@@ -184,14 +184,14 @@ impl Shared {
     }
 
     /// Looks a value up by the contract's way; none where it offers no way.
-    async fn look_up(&self, value: &str) -> Option<LookupReport> {
+    pub(crate) async fn look_up(&self, value: &str) -> Option<LookupReport> {
         let rule = self.workflow.recovery.lookup.as_ref()?;
         let patience = self.workflow.definition.policy.send_timeout;
         Some(self.connector.find(rule.by.parameter(), value, patience).await)
     }
 
     /// What the contract's look-up is asked for.
-    fn lookup_value(&self, operation: &Operation) -> String {
+    pub(crate) fn lookup_value(&self, operation: &Operation) -> String {
         let by = self.workflow.recovery.lookup.as_ref().map(|rule| rule.by);
         let value = if by == Some(LookupBy::MarkerText) {
             operation.key.as_str()

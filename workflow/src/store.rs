@@ -4,6 +4,7 @@
 mod chain;
 mod committer;
 mod connections;
+mod discrepancies;
 mod mutated;
 mod open;
 mod people;
@@ -16,6 +17,7 @@ use crate::mutant::Mutant;
 use crate::operation::OperationKey;
 use committer::Committer;
 use std::sync::Arc;
+use std::time::Duration;
 
 pub use chain::{Head, Link, Tampered};
 pub use connections::{Connections, open_file};
@@ -23,7 +25,7 @@ pub use open::{SCHEMA_VERSION, create_file};
 pub use records::{
     Accepted, Alert, Attempt, Authorisation, Authorised, CaseChange, Decision, Discrepancy, Dossier,
     Evidence, Exception, Finding, Intent, NewDelivery, NewEvidence, NewException, NewOperation, Operation,
-    Recreation, Written, person,
+    Recreation, Settled, Sighting, Written, person,
 };
 pub use rows::{Contents, StoredDelivery, read_all};
 
@@ -214,6 +216,39 @@ impl Store {
     /// [`StoreError`].
     pub async fn discrepancies(&self) -> Result<Vec<Discrepancy>, StoreError> {
         self.committer.read(rows::discrepancies).await
+    }
+
+    /// Operations that were ever sent, in the order of their keys, after this one.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn sent_operations(&self, after: String, limit: u32) -> Result<Vec<Operation>, StoreError> {
+        self.committer.read(move |tx| rows::sent_operations(tx, &after, limit)).await
+    }
+
+    /// Records what a reconciliation saw of one operation: new findings wait for a second look, at least `lag`
+    /// later; old ones that are not seen any more are closed.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn sighted(
+        &self,
+        key: OperationKey,
+        sightings: Vec<Sighting>,
+        lag: Duration,
+        owner: String,
+    ) -> Result<(), StoreError> {
+        self.committer
+            .write(move |tx, now| discrepancies::sighted(tx, now, &key, &sightings, lag, &owner))
+            .await
+    }
+
+    /// Records what a person says of a discrepancy.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn settle_discrepancy(&self, settled: Settled) -> Result<Option<Discrepancy>, StoreError> {
+        self.committer.write(move |tx, now| discrepancies::settle(tx, now, &settled)).await
     }
 
     /// T5: records a person's decision and what it leads to, before the action that it allows.

@@ -110,7 +110,7 @@ impl Told {
             waiting: Waiting::Engine,
             basis: Basis::None,
         };
-        let belief = Belief { deliveries: vec![], operations: vec![operation], tampered: None };
+        let belief = Belief { deliveries: vec![], operations: vec![operation], ..Belief::default() };
         self.push(moment, belief);
     }
 

@@ -19,6 +19,10 @@ const LONGEST_LOOK: Duration = Duration::from_secs(5);
 /// How long who was too early waits, and how often they look again.
 const LOOK_AGAIN_MS: u64 = 300_000;
 const LOOKS: u32 = 6;
+/// What is reconciled.
+const BOOKS: &str = "the records";
+/// How far apart two reconciliations are.
+const BETWEEN_LOOKS_MS: u64 = 1_800_000;
 /// A record that no destination has.
 const NO_RECORD: &str = "none-such";
 
@@ -55,6 +59,38 @@ impl Supervisor<'_> {
             outside::decide(&field, WORKFLOW_ADDRESS, &name, (choice.decide.act(), decision)).await;
             open.fetch_sub(1, Ordering::Relaxed);
         });
+    }
+
+    fn reconciliation(&self) -> Option<(Act, Decision)> {
+        let choice = Choice { decide: Decide::Reconcile, view: View::Now, by: Person::Other };
+        Some((choice.decide.act(), self.scenario.decision(BOOKS, &choice, self.plan)?))
+    }
+
+    /// Has the records compared while things go on; nobody waits for the answer.
+    pub(super) fn start_reconciling(&self, people: &NodeHandle) {
+        let Some(after) = self.plan.workload.reconciled_after_ms else { return };
+        let Some(decision) = self.reconciliation() else { return };
+        let field = self.field.clone();
+        people.spawn(async move {
+            tokio::time::sleep(Duration::from_millis(after)).await;
+            outside::decide(&field, WORKFLOW_ADDRESS, BOOKS, decision).await;
+        });
+    }
+
+    /// Has the records compared when all is quiet, and once more when nothing can lag any more.
+    ///
+    /// # Errors
+    /// When the run ends meanwhile.
+    pub(super) async fn reconcile_twice(&mut self, people: &NodeHandle) -> Result<(), End> {
+        for _ in 0..2 {
+            if self.plan.workload.reconciled_after_ms.is_none() {
+                return Ok(());
+            }
+            self.wait(BETWEEN_LOOKS_MS).await?;
+            let decisions = self.reconciliation().into_iter().collect();
+            self.decide_at_once(BOOKS, decisions, people).await?;
+        }
+        Ok(())
     }
 
     /// What people own, as far as the workflow knows.

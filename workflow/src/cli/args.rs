@@ -38,6 +38,32 @@ pub(super) enum Command {
         #[arg(long, value_enum, default_value = "text")]
         format: Format,
     },
+    /// Compare the records with the destination's, both ways; 1 where the balance does not close
+    Reconcile {
+        /// The running service's address, HOST:PORT
+        #[arg(long, value_name = "ADDRESS")]
+        service: String,
+        /// How it is printed
+        #[arg(long, value_enum, default_value = "text")]
+        format: Format,
+    },
+    /// Say of a discrepancy that it is explained, or accepted
+    Settle {
+        /// Its id
+        id: String,
+        /// What is said of it
+        #[arg(long = "as", value_enum)]
+        said: Said,
+        /// The running service's address, HOST:PORT
+        #[arg(long, value_name = "ADDRESS")]
+        service: String,
+        /// Who says so
+        #[arg(long, value_name = "WHO")]
+        by: String,
+        /// Why
+        #[arg(long, value_name = "WHY")]
+        reason: String,
+    },
     /// Walk the hash chain of the records
     Verify {
         /// The store's file
@@ -94,6 +120,25 @@ pub(super) enum Format {
     Text,
     /// JSON, as the service gives it
     Json,
+}
+
+/// What is said of a discrepancy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Said {
+    /// It is known why, and nothing has to be done
+    Explained,
+    /// It is known, and stays as it is
+    Accepted,
+}
+
+impl Said {
+    /// As the service calls it.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Said::Explained => "explain",
+            Said::Accepted => "accept",
+        }
+    }
 }
 
 /// Who decides on what, and why.

@@ -137,6 +137,36 @@ fn offers(out: &mut String, known: &Value, name: &str) {
     }
 }
 
+/// What a reconciliation saw: its sums as equations, and what they leave open.
+pub(super) fn reconciliation(report: &Value) -> String {
+    let of = |name: &str| report["balance"][name].as_u64().unwrap_or_default();
+    let mut out = String::new();
+    let _ = writeln!(
+        out,
+        "completed here  {} = {} matched + {} missing there + {} linked wrongly + {} unread",
+        of("completed"),
+        of("matched"),
+        of("missing_there"),
+        of("wrong_link"),
+        of("unread")
+    );
+    let _ = writeln!(
+        out,
+        "seen there      {} = {} matched + {} more of completed ones + {} of others",
+        of("records"),
+        of("matched"),
+        of("duplicate_extra"),
+        of("exists_but")
+    );
+    for one in rows(report, "unread") {
+        fill(&mut out, "unread  ", &format!("{}: {}", text(one, "operation"), text(one, "why")));
+    }
+    for words in report["not_observable"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        fill(&mut out, "not observable here  ", words);
+    }
+    out + &discrepancies(report)
+}
+
 /// What contradicts the records.
 pub(super) fn discrepancies(body: &Value) -> String {
     let found = rows(body, "discrepancies");

@@ -17,6 +17,23 @@ pub const ACTIONS: [&str; 9] = [
     "cancel",
 ];
 
+/// What people can say of a discrepancy, and what it is after that.
+pub const SAID: [(&str, &str); 2] = [("explain", "explained"), ("accept", "accepted")];
+
+/// Who says something of a discrepancy, and why.
+///
+/// # Errors
+/// A sentence that names the field.
+pub(crate) fn read_said(body: &[u8]) -> Result<Decider, String> {
+    let mut posted: Posted =
+        serde_json::from_slice(body).map_err(|e| format!("the decision is unreadable: {e}"))?;
+    match posted.left() {
+        Some(field) => Err(format!("a discrepancy takes no `{field}`")),
+        None if posted.version.take().is_some() => Err("a discrepancy takes no `version`".into()),
+        None => Ok(Decider { by: posted.by, reason: posted.reason, version: None }),
+    }
+}
+
 impl Verdict {
     /// The act, as its path calls it.
     pub fn word(&self) -> &'static str {

@@ -36,7 +36,7 @@ create table authorisation(id integer primary key, operation text not null, kind
   reason text not null, issued integer not null, expires integer not null, consumed_by integer, voided text) strict;
 create index authorisation_open on authorisation(operation) where consumed_by is null and voided is null;
 create table discrepancy(id text primary key, kind text not null, operation text, ref text, severity text not null,
-  detail text not null, proposal text not null, found integer not null, seen integer not null, status text not null)
+  detail text not null, proposal text not null, found integer not null, seen integer not null, status text not null, settled text)
   strict, without rowid;
 create table external_ref(ref text primary key, operation text not null, linked integer not null)
   strict, without rowid;

@@ -140,6 +140,12 @@ fn list<T>(
     db.prepare_cached(sql)?.query_map(params, read)?.collect()
 }
 
+/// Those that were ever sent, in the order of their keys.
+pub(super) fn sent_operations(db: &Connection, after: &str, limit: u32) -> rusqlite::Result<Vec<Operation>> {
+    let sql = format!("{OPERATION} where key > ?1 and sends > 0 order by key limit ?2");
+    list(db, &sql, rusqlite::params![after, limit], operation)
+}
+
 pub(super) fn open_operations(db: &Connection) -> rusqlite::Result<Vec<Operation>> {
     list(db, &format!("{OPERATION} where open = 1 order by key"), [], operation)
 }
@@ -218,6 +224,8 @@ pub struct Contents {
     pub authorisations: Vec<(String, Authorisation)>,
     /// Every record that belongs to an operation: record, operation.
     pub refs: Vec<(String, String)>,
+    /// Whatever contradicts what is recorded.
+    pub discrepancies: Vec<Discrepancy>,
     /// The chain's last link, as the store notes it.
     pub head: Head,
 }
@@ -268,26 +276,33 @@ pub(super) fn read_tables(db: &Connection) -> rusqlite::Result<Contents> {
         refs: list(db, "select ref, operation from external_ref order by ref", [], |row| {
             Ok((row.get(0)?, row.get(1)?))
         })?,
+        discrepancies: discrepancies(db)?,
         head: chain::head(db)?,
     })
 }
 
-pub(super) fn discrepancies(db: &Connection) -> rusqlite::Result<Vec<Discrepancy>> {
-    let sql =
-        "select id, kind, operation, ref, severity, detail, proposal, found, seen, status from discrepancy
-               order by found desc, id";
-    list(db, sql, [], |row| {
-        Ok(Discrepancy {
-            id: row.get(0)?,
-            kind: row.get(1)?,
-            operation: row.get(2)?,
-            external_ref: row.get(3)?,
-            severity: row.get(4)?,
-            detail: row.get(5)?,
-            proposal: row.get(6)?,
-            found: Timestamp(row.get(7)?),
-            seen: Timestamp(row.get(8)?),
-            status: row.get(9)?,
-        })
+const DISCREPANCY: &str = "select id, kind, operation, ref, severity, detail, proposal, found, seen, status, settled from discrepancy";
+
+fn discrepancy(row: &Row<'_>) -> rusqlite::Result<Discrepancy> {
+    Ok(Discrepancy {
+        id: row.get(0)?,
+        kind: row.get(1)?,
+        operation: row.get(2)?,
+        external_ref: row.get(3)?,
+        severity: row.get(4)?,
+        detail: row.get(5)?,
+        proposal: row.get(6)?,
+        found: Timestamp(row.get(7)?),
+        seen: Timestamp(row.get(8)?),
+        status: row.get(9)?,
+        settled: row.get(10)?,
     })
+}
+
+pub(super) fn discrepancies(db: &Connection) -> rusqlite::Result<Vec<Discrepancy>> {
+    list(db, &format!("{DISCREPANCY} order by found desc, id"), [], discrepancy)
+}
+
+pub(super) fn discrepancies_of(db: &Connection, operation: &str) -> rusqlite::Result<Vec<Discrepancy>> {
+    list(db, &format!("{DISCREPANCY} where operation = ?1 order by id"), [operation], discrepancy)
 }

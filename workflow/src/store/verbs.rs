@@ -3,12 +3,12 @@
 use super::rows::StoredDelivery;
 use super::{
     Accepted, Attempt, Evidence, Finding, Intent, Link, NewDelivery, NewEvidence, NewException, NewOperation,
-    Written, chain, person, rows,
+    Sighting, Written, chain, discrepancies, person, rows,
 };
 use crate::clock::Timestamp;
 use crate::explain::CHANGED_AFTER_REJECTION;
 use crate::licence::Reason;
-use crate::operation::{OperationKey, sha256_hex};
+use crate::operation::OperationKey;
 use crate::state::State;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
@@ -287,20 +287,17 @@ pub(super) fn find_late(
     add_aside(tx, now, name, &Stands { sends: attempt, ..stands.clone() }, &late)?;
     let Some(proposal) = contradiction(&stands, evidence, found) else { return Ok(()) };
     let kind = "late_contradiction";
-    let id = sha256_hex(format!("{kind}\n{name}\n{}", found.unwrap_or_default()).as_bytes());
-    let sql = "update discrepancy set seen = ?2 where id = ?1";
-    if tx.prepare_cached(sql)?.execute(params![&id[..16], now.0])? == 1 {
+    let detail = format!("it is {}, and then: {}", stands.state, evidence.detail);
+    let (severity, external_ref, proposal) = ("high", found.map(str::to_owned), proposal.to_owned());
+    let sighting = Sighting { kind, severity, external_ref, detail, proposal };
+    if !discrepancies::is_new(tx, now, name, &sighting, "open")? {
         return Ok(());
     }
-    let sql = "insert into discrepancy values(?1, ?2, ?3, ?4, 'high', ?5, ?6, ?7, ?7, 'open')";
-    let detail = format!("it is {}, and then: {}", stands.state, evidence.detail);
-    let values = params![&id[..16], kind, name, found, detail, proposal, now.0];
-    tx.prepare_cached(sql)?.execute(values)?;
     raise(tx, now, name, kind, owner)
 }
 
 /// Adds evidence that leaves an operation where it stands, and moves it to another version.
-fn add_aside(
+pub(super) fn add_aside(
     tx: &Connection,
     now: Timestamp,
     key: &str,
