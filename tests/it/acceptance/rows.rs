@@ -4,7 +4,7 @@ use super::trial::{Setting, Trial, class};
 use destinations::{Class, Contract};
 use scenarios::access::{ask, assumptions, delivery, delivery_of};
 use scenarios::places::{create, on_create, on_find};
-use sim::fault::{Fault, Keep, Loss, Omission, Phase, Place, What};
+use sim::fault::{Call, ExchangeName, Fault, Keep, Loss, Omission, Phase, Place, What};
 use sim::plan::{Expect, UNKNOWN_REQUESTER};
 use sim::terms::Terms;
 
@@ -162,6 +162,18 @@ pub(super) const ROWS: &[Row] = &[
         ends: [DONE, DONE, DONE, DONE, asked(1, "nothing_permitted")],
     },
     Row {
+        number: "10c",
+        name: "away until any key has lapsed, and nothing was made",
+        trials: away_and_unmade,
+        ends: [
+            asked(0, "key_lapses"),
+            DONE,
+            DONE,
+            asked(0, "not_found_in_time"),
+            asked(0, "nothing_permitted"),
+        ],
+    },
+    Row {
         number: "11",
         name: "desk slower than our patience",
         trials: slow_desk,
@@ -187,12 +199,18 @@ fn plainly(setting: &Setting<'_>) -> Vec<Trial> {
     vec![Trial::once(setting, vec![])]
 }
 
-/// While the create is under way, right after it, and much later.
+/// While the create is under way, right after it, and much later; and to a process that dies of a repeat, so
+/// that another one has to know the request.
 fn repeated(setting: &Setting<'_>) -> Vec<Trial> {
-    let ask = ask(0, setting.expect);
-    let arrivals = [1, 25, 2_000, 60_000].into_iter().zip(1..);
-    let deliveries = arrivals.map(|(at, nth)| delivery(&ask, nth, at)).collect();
-    vec![Trial::of(vec![ask], deliveries, vec![])]
+    let trial = |faults| {
+        let ask = ask(0, setting.expect);
+        let arrivals = [1, 25, 2_000, 60_000].into_iter().zip(1..);
+        let deliveries = arrivals.map(|(at, nth)| delivery(&ask, nth, at)).collect();
+        Trial::of(vec![ask], deliveries, faults)
+    };
+    let exchange = ExchangeName { call: Call::Deliver, about: "R17/3".into(), nth: 1 };
+    let dies = Fault { at: Place::Phase { exchange, phase: Phase::Arrived }, what: What::Kill(1_000) };
+    vec![trial(vec![]), trial(vec![dies])]
 }
 
 fn at_once(setting: &Setting<'_>) -> Vec<Trial> {
@@ -203,7 +221,12 @@ fn at_once(setting: &Setting<'_>) -> Vec<Trial> {
 
 /// One trial for each fault, which strikes alone.
 fn each(setting: &Setting<'_>, faults: impl IntoIterator<Item = Fault>) -> Vec<Trial> {
-    faults.into_iter().map(|fault| Trial::once(setting, vec![fault])).collect()
+    with(setting, faults, &[])
+}
+
+/// One trial for each fault, which strikes with these others.
+fn with(setting: &Setting<'_>, faults: impl IntoIterator<Item = Fault>, others: &[Fault]) -> Vec<Trial> {
+    faults.into_iter().map(|fault| Trial::once(setting, [&[fault], others].concat())).collect()
 }
 
 fn before_effect(setting: &Setting<'_>) -> Vec<Trial> {
@@ -250,21 +273,24 @@ fn confirmed_by_a_person(setting: &Setting<'_>) -> Vec<Trial> {
     after_effect(setting).into_iter().map(Trial::with_people).collect()
 }
 
-/// The machine goes down when the desk has written, and comes back late.
-fn away_for(ms: u64) -> Fault {
-    Fault { at: Place::Phase { exchange: create(1), phase: Phase::Applied }, what: What::Kill(ms) }
+/// The machine goes down at this point of the create, and comes back late.
+fn away_from(phase: Phase) -> [Fault; 4] {
+    AWAY_MS.map(|ms| Fault { at: Place::Phase { exchange: create(1), phase }, what: What::Kill(ms) })
 }
 
 fn away(setting: &Setting<'_>) -> Vec<Trial> {
-    each(setting, AWAY_MS.map(away_for))
+    each(setting, away_from(Phase::Applied))
 }
 
 fn away_and_unseen(setting: &Setting<'_>) -> Vec<Trial> {
     // The identity answers a send with the record, and where nothing is offered there is no look-up either.
     let looks = !matches!(class(setting.contract), Class::Converge | Class::Owner);
     let unseen = looks.then(|| on_find(1, What::Blind(UNSEEN_MS)));
-    let faults = AWAY_MS.map(|ms| [away_for(ms)].into_iter().chain(unseen.clone()).collect());
-    faults.into_iter().map(|faults| Trial::once(setting, faults)).collect()
+    with(setting, away_from(Phase::Applied), unseen.as_slice())
+}
+
+fn away_and_unmade(setting: &Setting<'_>) -> Vec<Trial> {
+    each(setting, away_from(Phase::BeforeSend))
 }
 
 /// From a second after we gave up to the last moment that is promised or attested; and a desk that writes at

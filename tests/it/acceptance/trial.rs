@@ -138,6 +138,8 @@ pub(super) struct Left {
     store: Contents,
     /// The records that the desk holds, each with the operation that it was made for.
     held: BTreeMap<String, String>,
+    /// The bodies of the requests that made or changed a record.
+    pub(super) bodies: Vec<String>,
     /// Faults of the tape that did not strike.
     pub(super) drift: Vec<String>,
     pub(super) settled: bool,
@@ -166,7 +168,8 @@ pub(super) fn run(trial: Trial, contract: &Contract, mutant: Option<&str>) -> Le
     };
     let pipeline = Pipeline::real().expect("this build can simulate");
     let ran = pipeline.once(&scenario, &plan, &Options::default()).expect("the harness does not panic");
-    let image = LAST.take().expect("the belief was read at the end");
+    // A run that a panic ends at its start has left what it was given.
+    let image = LAST.take().unwrap_or_else(|| scenario.image());
     let struck = ran.run.fired.iter().zip(plan.tape.faults());
     let drift = struck.filter(|(fired, _)| fired.is_none()).map(|(_, fault)| fault.at.to_string()).collect();
     let ledger = &ran.run.ledger;
@@ -177,6 +180,7 @@ pub(super) fn run(trial: Trial, contract: &Contract, mutant: Option<&str>) -> Le
         verdict: ran.judgement.verdict,
         store: belief::contents(&image).expect("the store can be read"),
         held: held.map(|(effect, made_for)| (effect.record.clone(), made_for.clone())).collect(),
+        bodies: ledger.effects().iter().map(|effect| effect.by.body.clone()).collect(),
         drift,
         settled: ran.run.end == End::Finished { settled: true },
     }
