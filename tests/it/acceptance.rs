@@ -161,6 +161,9 @@ fn every_repeat_is_recorded_and_only_one_is_sent() {
             }
         }
     }
+    // A desk that recognises the key or the reference makes no second one of it.
+    let elsewhere = ["desk_strong_lookup", "jira_cloud_issue", "desk_nothing"];
+    assert_eq!(doubled(&["2"], Some("memory-only-dedupe")), elsewhere);
 }
 
 #[test]

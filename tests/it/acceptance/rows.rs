@@ -209,7 +209,7 @@ fn repeated(setting: &Setting<'_>) -> Vec<Trial> {
         Trial::of(vec![ask], deliveries, faults)
     };
     let exchange = ExchangeName { call: Call::Deliver, about: "R17/3".into(), nth: 1 };
-    let dies = Fault { at: Place::Phase { exchange, phase: Phase::Arrived }, what: What::Kill(1_000) };
+    let dies = Fault { at: Place::Phase { exchange, phase: Phase::Sent }, what: What::Kill(1_000) };
     vec![trial(vec![]), trial(vec![dies])]
 }
 
