@@ -38,8 +38,16 @@ thread_local! {
 /// # Errors
 /// When the image holds no readable store.
 pub fn read(image: &DiskImage) -> Result<Belief, BoxError> {
+    Ok(belief(&contents(image)?))
+}
+
+/// Reads the whole store: cases and alerts besides what is believed.
+///
+/// # Errors
+/// When the image holds no readable store.
+pub fn contents(image: &DiskImage) -> Result<Contents, BoxError> {
     let machine = Machine::boot(image.clone(), no_hooks(), 0);
-    let contents = READER.with_borrow_mut(|reader| {
+    READER.with_borrow_mut(|reader| {
         match reader {
             Some((_, process)) => process.remount(machine),
             None => *reader = Some(open(machine)?),
@@ -53,8 +61,7 @@ pub fn read(image: &DiskImage) -> Result<Belief, BoxError> {
             *reader = None;
         }
         contents.map_err(BoxError::from)
-    })?;
-    Ok(belief(&contents))
+    })
 }
 
 fn open(machine: Arc<Machine>) -> Result<(Connection, Arc<Process>), BoxError> {

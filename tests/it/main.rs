@@ -4,6 +4,8 @@
 //! Each module says which of them it is for.
 #![forbid(unsafe_code)]
 
+#[cfg(madsim)]
+mod acceptance;
 #[cfg(not(madsim))]
 mod acts;
 #[cfg(not(madsim))]
