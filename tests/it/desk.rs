@@ -151,6 +151,16 @@ impl HelpDesk {
         self.lock().desk.ledger().records().into_iter().map(str::to_owned).collect()
     }
 
+    /// A person deletes a record, or makes a second one like it.
+    pub(crate) fn by_hand(&self, id: &str, deletes: bool) -> Option<String> {
+        let (now, mut books) = (self.shared.now(), self.lock());
+        if deletes {
+            books.desk.delete(now, id);
+            return None;
+        }
+        books.desk.copy(now, id)
+    }
+
     /// The creates that arrived.
     pub(crate) fn creates(&self) -> u32 {
         self.lock().creates

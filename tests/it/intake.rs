@@ -18,6 +18,7 @@ const NOTHING: Contents = Contents {
     alerts: vec![],
     authorisations: vec![],
     refs: vec![],
+    discrepancies: vec![],
     head: Link { seq: 0, hash: String::new() },
 };
 

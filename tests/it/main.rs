@@ -48,6 +48,8 @@ mod process;
 mod queue;
 #[cfg(madsim)]
 mod readme;
+#[cfg(not(madsim))]
+mod reconcile;
 #[cfg(madsim)]
 mod search;
 #[cfg(not(madsim))]

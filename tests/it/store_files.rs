@@ -93,6 +93,29 @@ fn a_store_of_an_older_version_is_refused_and_left_alone() {
     assert_eq!(read(&place.store()), before);
 }
 
+/// The version before this one had fewer columns; what it wrote is taken over whole, chain and all.
+#[test]
+fn a_store_of_the_version_before_is_taken_over() {
+    let place = Place::new();
+    filled(&place);
+    let before = place.contents();
+    let store = open_file(&text(&place.store())).expect("a store");
+    let older = "alter table operation drop column cancelled; alter table discrepancy drop column settled;
+                 pragma user_version = 2";
+    store.execute_batch(older).expect("the layout of that version");
+    drop(store);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.expect("the system gives a thread");
+    runtime.block_on(async { drop(Store::open(&at(&place.store())).expect("it is taken over")) });
+    let after = place.contents();
+    assert_eq!((&after.operations, &after.head), (&before.operations, &before.head));
+    assert!(after.verify().is_ok());
+    let version: i64 = open_file(&text(&place.store()))
+        .and_then(|store| store.query_row("pragma user_version", [], |row| row.get(0)))
+        .expect("a number");
+    assert_eq!(version, workflow::store::SCHEMA_VERSION);
+}
+
 #[test]
 fn a_database_of_another_program_is_refused_and_left_alone() {
     for version in [0, 1, 7] {

@@ -161,8 +161,8 @@ impl Engine {
         self.shared.asked(async { self.shared.people()?.discrepancies().await }).await
     }
 
-    /// Records what somebody says of a discrepancy: `explained`, or `accepted`. None where there is none of this
-    /// id, or it has been corrected.
+    /// Records what somebody says of a discrepancy: `explained`, or `accepted`. None where there is none of
+    /// this id, or it has been corrected.
     ///
     /// # Errors
     /// When it is not signed, or the store fails.

@@ -1,9 +1,9 @@
 //! Two-way reconciliation: what is recorded against the destination's records, and those against what is
 //! recorded.
 //!
-//! A finding is open only when a second look, later than anything can lag, sees it again; what is not seen any
-//! more is closed by the run that does not see it. Nothing is corrected but one thing: an operation in doubt
-//! with exactly one record of its own is completed with it.
+//! A finding is open only when a second look, later than anything can lag, sees it again; what is not seen
+//! any more is closed by the run that does not see it. Nothing is corrected but one thing: an operation in
+//! doubt with exactly one record of its own is completed with it.
 
 use crate::engine::{Engine, Shared};
 use crate::evidence::{LookupReport, Ownership, Record, ownership};

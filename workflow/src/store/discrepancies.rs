@@ -73,8 +73,8 @@ pub(super) fn sighted(
     Ok(())
 }
 
-/// What a person says of it, with its row in the chain; none where there is no such discrepancy, or nothing to
-/// say of it any more.
+/// What a person says of it, with its row in the chain; none where there is no such discrepancy, or nothing
+/// to say of it any more.
 pub(super) fn settle(
     tx: &Connection,
     now: Timestamp,

@@ -8,7 +8,7 @@ use crate::mutant::{Mistake, Mutant};
 use rusqlite::{Connection, ErrorCode};
 
 /// The version of the schema that this code reads and writes.
-pub const SCHEMA_VERSION: i64 = 2;
+pub const SCHEMA_VERSION: i64 = 3;
 /// Marks the file as ours ("wfid"), so that another program's database is not written to.
 const APPLICATION_ID: i64 = 0x7766_6964;
 
@@ -46,6 +46,13 @@ create table exception(id integer primary key, operation text not null, reason t
 create index exception_open on exception(deadline) where closed is null;
 create table alert(id integer primary key, operation text not null, kind text not null, owner text not null,
   raised integer not null) strict;
+";
+
+/// What the version before this one had not: its files are taken over in one transaction.
+const FROM_2: &str = "
+alter table operation add column cancelled integer not null default 0;
+alter table discrepancy add column settled text;
+pragma user_version = 3;
 ";
 
 /// An open connection, its settings checked and everything visible in it durable.
@@ -104,6 +111,10 @@ fn prepare(db: &Connection, at: &StoreAt, beside: Beside) -> Result<Timestamp, O
         }
         0 => create(db, &at.clock)?,
         SCHEMA_VERSION => check_ours(db)?,
+        2 => {
+            check_ours(db)?;
+            db.execute_batch(&format!("begin immediate; {FROM_2} commit;"))?;
+        }
         older if older < SCHEMA_VERSION => {
             check_ours(db)?;
             return Err(OpenError::Refused(format!(

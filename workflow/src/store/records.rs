@@ -150,7 +150,8 @@ impl Authorised {
 pub struct Discrepancy {
     /// The same contradiction has the same id: a hash of kind, operation and record.
     pub id: String,
-    /// `late_contradiction`, `missing_there`, `field_mismatch`, `wrong_link`, `duplicate_there`, `exists_but`.
+    /// `late_contradiction`, `missing_there`, `field_mismatch`, `wrong_link`, `duplicate_there` or
+    /// `exists_but`.
     pub kind: String,
     /// The operation.
     pub operation: Option<String>,
