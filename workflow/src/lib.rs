@@ -15,6 +15,7 @@
 //! - [`definition`]: what a workflow is. [`operation`]: who an operation is.
 //! - [`engine`]: the loop. [`licence`]: what it may do next. [`state`]: where an operation can stand.
 //! - [`store`]: what is durable before what. [`connector`], [`evidence`]: one exchange, and what it proves.
+//! - [`file`](mod@file), [`runbook`]: a workflow as a file, and what people do in each situation.
 //! - [`people`], [`explain`]: what people see and decide. [`policy`]: how patient it all is.
 #![forbid(unsafe_code)]
 
@@ -27,6 +28,7 @@ pub mod definition;
 pub mod engine;
 pub mod evidence;
 pub mod explain;
+pub mod file;
 pub mod hidden;
 pub mod http;
 mod intake;
@@ -37,6 +39,7 @@ pub mod operation;
 pub mod people;
 pub mod policy;
 mod record;
+pub mod runbook;
 mod settle;
 pub mod state;
 pub mod store;

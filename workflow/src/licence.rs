@@ -78,6 +78,24 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// Every reason.
+    pub const ALL: [Reason; 9] = [
+        Reason::RetriesExhausted,
+        Reason::NothingPermitted,
+        Reason::NotFoundInTime,
+        Reason::KeyLapses,
+        Reason::RefMissing,
+        Reason::Conflict,
+        Reason::ChangedRequest,
+        Reason::AuthorisationLapsed,
+        Reason::CreationFailed,
+    ];
+
+    /// Whether it opens anew what a person's permission had closed: the case goes on with whom it was.
+    pub fn is_of_a_permission(self) -> bool {
+        matches!(self, Reason::AuthorisationLapsed | Reason::CreationFailed)
+    }
+
     /// The code under which it is stored and counted.
     pub fn code(self) -> &'static str {
         match self {
