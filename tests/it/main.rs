@@ -44,6 +44,8 @@ mod process;
 mod queue;
 #[cfg(madsim)]
 mod readme;
+#[cfg(not(madsim))]
+mod runbook;
 #[cfg(madsim)]
 mod search;
 #[cfg(not(madsim))]

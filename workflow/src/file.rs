@@ -113,11 +113,7 @@ impl WorkflowFile {
     ///
     /// # Errors
     /// Everything that is wrong with it.
-    pub fn from_toml(
-        name: &str,
-        text: &str,
-        contract: FindContract<'_>,
-    ) -> Result<WorkflowFile, FileError> {
+    pub fn from_toml(name: &str, text: &str, contract: FindContract<'_>) -> Result<WorkflowFile, FileError> {
         let (table, errors) = DeTable::parse_recoverable(text);
         let mut reader = Reader::new(name, text);
         for error in &errors {
@@ -138,9 +134,8 @@ fn find_contract(folder: &Path, name: &str) -> Result<Contract, String> {
     }
     let path = folder.join(name);
     let ids = || destinations::builtin_text().iter().map(|(id, _)| *id).collect::<Vec<_>>().join(", ");
-    let text = std::fs::read_to_string(&path).map_err(|why| {
-        format!("there is no contract `{name}` ({}), and {}: {why}", ids(), path.display())
-    })?;
+    let text = std::fs::read_to_string(&path)
+        .map_err(|why| format!("there is no contract `{name}` ({}), and {}: {why}", ids(), path.display()))?;
     Contract::from_toml(&path.display().to_string(), &text).map_err(|why| why.to_string())
 }
 

@@ -112,7 +112,9 @@ impl About<'_> {
     fn decides(self, reason: Reason) -> String {
         let Definition { deadline, escalate_to, .. } = self.definition;
         if reason.is_of_a_permission() {
-            return format!("Whoever owned the case before, by its first deadline; then {escalate_to} is told.");
+            return format!(
+                "Whoever owned the case before, by its first deadline; then {escalate_to} is told."
+            );
         }
         let owner = self.definition.owner_of(reason);
         format!("{owner}, within {}; then {escalate_to} is told.", span(*deadline))
@@ -120,12 +122,8 @@ impl About<'_> {
 
     /// The reasons for which a doubt ends with a person under this contract.
     fn ends_of_a_doubt(self) -> Vec<Reason> {
-        let all = [
-            Reason::RetriesExhausted,
-            Reason::KeyLapses,
-            Reason::NotFoundInTime,
-            Reason::NothingPermitted,
-        ];
+        let all =
+            [Reason::RetriesExhausted, Reason::KeyLapses, Reason::NotFoundInTime, Reason::NothingPermitted];
         all.into_iter().filter(|reason| cases::never(self, *reason).is_none()).collect()
     }
 }

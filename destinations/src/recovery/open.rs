@@ -111,10 +111,9 @@ fn about(path: &str, field: &str) -> Open {
             "Within what is a key unique: an account, a user, an endpoint?",
             "one operation has one key, in one account",
         ),
-        "mismatch" => (
-            "What does the same key do with another body?",
-            "whatever is sent again is the same to the byte",
-        ),
+        "mismatch" => {
+            ("What does the same key do with another body?", "whatever is sent again is the same to the byte")
+        }
         "in_flight" => (
             "What does the same key do while the first request still runs?",
             "never two at once: a send waits until the one before it can have no effect any more",

@@ -9,8 +9,8 @@ use std::time::Duration;
 impl Definition {
     /// SHA-256 of the canonical form, in hexadecimal: two definitions with the same digest do the same.
     ///
-    /// Left out is who the people are, and the reference of the control record: another name, or another
-    /// record of the same kind, changes nothing that the engine does. Whether there is a control record counts.
+    /// Left out is what changes nothing that the engine does: who the people are, the reference of the control
+    /// record (whether there is one counts), and the least guarantee, which only refuses a definition.
     ///
     /// # Panics
     /// Never: the canonical form has no number that JSON cannot carry.
@@ -28,7 +28,7 @@ impl Definition {
             account,
             contract,
             assumptions,
-            min_guarantee,
+            min_guarantee: _,
             sentinel,
             owner: _,
             owners: _,
@@ -50,7 +50,6 @@ impl Definition {
             "account": account,
             "contract": contract.digest(),
             "assumptions": assumptions,
-            "min_guarantee": min_guarantee,
             "has_sentinel": sentinel.is_some(),
             "deadline": span(*deadline),
             "second_person": second_person,
@@ -115,7 +114,7 @@ mod tests {
 
     #[test]
     fn whatever_decides_what_it_does_is_in_it() {
-        let changes: [Change; 16] = [
+        let changes: [Change; 15] = [
             |def| def.name.push('x'),
             |def| def.step.push('x'),
             |def| def.version += 1,
@@ -127,7 +126,6 @@ mod tests {
             |def| def.account.push('x'),
             |def| def.contract = std::sync::Arc::new(destinations::named("desk_nothing").expect("built in")),
             |def| def.assumptions.max_pause += Duration::from_secs(1),
-            |def| def.min_guarantee = Some(destinations::Class::Owner),
             |def| def.sentinel = Some("S-1".into()),
             |def| def.deadline += Duration::from_secs(1),
             |def| def.second_person = false,
@@ -137,13 +135,14 @@ mod tests {
         digests.push(digest_after(|_| {}));
         digests.sort();
         digests.dedup();
-        assert_eq!(digests.len(), 17, "each change is another version");
+        assert_eq!(digests.len(), 16, "each change is another version");
     }
 
     #[test]
     fn who_the_people_are_is_not_in_it() {
         let same = digest_after(|_| {});
         assert_eq!(digest_after(|def| def.owner = "somebody else".into()), same);
+        assert_eq!(digest_after(|def| def.min_guarantee = Some(destinations::Class::Owner)), same);
         assert_eq!(digest_after(|def| def.escalate_to = "somebody else".into()), same);
         let one = digest_after(|def| def.sentinel = Some("S-1".into()));
         assert_eq!(digest_after(|def| def.sentinel = Some("S-2".into())), one);

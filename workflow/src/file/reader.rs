@@ -61,7 +61,7 @@ impl<'t> Reader<'t> {
     /// Notes each field that nobody asked for.
     pub(super) fn end(&mut self, section: &Section<'t>) {
         let given = section.table.into_iter().flatten();
-        for (name, _) in given.filter(|(name, _)| !section.known.contains(&&***name.get_ref())) {
+        for (name, _) in given.filter(|(name, _)| !section.known.contains(&&**name.get_ref())) {
             let key = format!("{}{}", section.prefix, name.get_ref());
             self.places.insert(key.clone(), name.span());
             let help = match nearest(name.get_ref(), &section.known) {
@@ -115,7 +115,10 @@ impl<'t> Reader<'t> {
     pub(super) fn texts(&mut self, section: &mut Section<'t>, name: &'static str) -> Option<Vec<String>> {
         self.field(section, name, "a list of texts, such as [\"title\", \"requester\"]", |value| {
             let items = value.as_array().ok_or_else(String::new)?;
-            items.iter().map(|item| said(item.get_ref()).map_err(|_| "an item is no text".to_owned())).collect()
+            items
+                .iter()
+                .map(|item| said(item.get_ref()).map_err(|_| "an item is no text".to_owned()))
+                .collect()
         })
     }
 
@@ -162,7 +165,7 @@ impl<'t> Reader<'t> {
     pub(super) fn named(&mut self, section: &Section<'t>) -> Vec<(String, String)> {
         let given = section.table.into_iter().flatten();
         let mut named = vec![];
-        for (name, value) in given.filter(|(name, _)| !section.known.contains(&&***name.get_ref())) {
+        for (name, value) in given.filter(|(name, _)| !section.known.contains(&&**name.get_ref())) {
             let key = format!("{}{}", section.prefix, name.get_ref());
             self.places.insert(key.clone(), value.span());
             match said(value.get_ref()) {

@@ -37,9 +37,9 @@ pub(super) fn never(about: About<'_>, reason: Reason) -> Option<&'static str> {
         Reason::NotFoundInTime | Reason::NothingPermitted if replay_ends.is_some() => {
             Some("the same key may be sent again, and what ends that is another case")
         }
-        Reason::NotFoundInTime | Reason::NothingPermitted if converge_for_ever => {
-            Some("the same reference may be sent again at any time, and the budget of sends is what ends that")
-        }
+        Reason::NotFoundInTime | Reason::NothingPermitted if converge_for_ever => Some(
+            "the same reference may be sent again at any time, and the budget of sends is what ends that",
+        ),
         Reason::NotFoundInTime if recovery.lookup.is_none() => Some("it has no look-up"),
         Reason::NothingPermitted if recovery.lookup.is_some() => Some("it has a look-up"),
         _ => None,
@@ -165,5 +165,91 @@ fn expected(reason: Reason) -> Expected {
         Reason::RefMissing => Expected::One,
         Reason::Conflict => Expected::OneOrNone,
         Reason::ChangedRequest => Expected::Unchanged,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Timestamp;
+    use crate::definition::tests::definition;
+    use crate::licence::{Facts, Next, next_step};
+    use std::collections::BTreeSet;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn all_contracts() -> impl Iterator<Item = (String, crate::definition::Workflow)> {
+        let built_in = destinations::builtin().into_iter().map(|contract| contract.id);
+        built_in.flat_map(|id| {
+            [None, Some(90 * SECOND)].map(|attested| {
+                let mut definition = definition(&id);
+                definition.assumptions.assumed_late_commit = attested;
+                (format!("{id}, attested {attested:?}"), definition.build().expect("complete"))
+            })
+        })
+    }
+
+    /// The reasons that the engine's own choice gives, over a grid of what can be known.
+    fn given(workflow: &crate::definition::Workflow) -> BTreeSet<Reason> {
+        let start = Timestamp(1_000_000_000);
+        let seconds = [11, 100, 500, 5_000, 6_500, 7_000, 9_000, 1_000_000];
+        let states = [State::InDoubt, State::RefMissing, State::Backoff];
+        let mut given = BTreeSet::new();
+        for (state, sends, checks, now, held_back) in states.into_iter().flat_map(|state| {
+            let sends =
+                [1, 5].into_iter().flat_map(move |sends| [0, 8, 10].map(|checks| (state, sends, checks)));
+            let timed = move |(state, sends, checks)| {
+                seconds
+                    .into_iter()
+                    .flat_map(move |now| [0, 100_000].map(|more| (state, sends, checks, now, more)))
+            };
+            sends.flat_map(timed)
+        }) {
+            let facts = Facts {
+                state,
+                sends,
+                checks,
+                first_intent: Some(start),
+                last_possible_send: Some(start.after(10 * SECOND)),
+                not_before: start.after(held_back * SECOND),
+                misses: vec![],
+                authorisation: None,
+            };
+            let definition = workflow.definition();
+            let next = next_step(&facts, workflow.recovery(), &definition.policy, start.after(now * SECOND));
+            if let Next::Person(reason) = next {
+                given.insert(reason);
+            }
+        }
+        given
+    }
+
+    #[test]
+    fn what_is_said_never_to_come_up_never_does_and_the_rest_does() {
+        for (name, workflow) in all_contracts() {
+            let about = About { definition: workflow.definition(), recovery: workflow.recovery() };
+            let chosen = [
+                Reason::RetriesExhausted,
+                Reason::NothingPermitted,
+                Reason::NotFoundInTime,
+                Reason::KeyLapses,
+                Reason::RefMissing,
+            ];
+            let possible: BTreeSet<Reason> =
+                chosen.into_iter().filter(|reason| never(about, *reason).is_none()).collect();
+            assert_eq!(given(&workflow), possible, "{name}");
+        }
+    }
+
+    #[test]
+    fn who_decides_is_who_the_case_is_given_to() {
+        let mut definition = definition("desk_nothing");
+        definition.owners.insert(Reason::Conflict, "data-steward".into());
+        let workflow = definition.build().expect("complete");
+        let about = About { definition: workflow.definition(), recovery: workflow.recovery() };
+        let decides = |reason| entry(about, reason).decides;
+        assert_eq!(decides(Reason::Conflict), "data-steward, within 4h; then it-duty is told.");
+        assert_eq!(decides(Reason::RefMissing), "service-desk-lead, within 4h; then it-duty is told.");
+        assert!(decides(Reason::CreationFailed).starts_with("Whoever owned the case before"));
     }
 }

@@ -80,7 +80,9 @@ fn of_another(definition: &Definition, results: &Results) -> String {
         return format!("the simulation results are of another workflow version; this one is {version}");
     }
     if sound().any(|one| one.contract == *id) {
-        return format!("the simulation results are of another version of the contract `{id}`; this one is {contract}");
+        return format!(
+            "the simulation results are of another version of the contract `{id}`; this one is {contract}"
+        );
     }
     match results.observed.iter().find_map(|one| one.mutant.as_ref()) {
         Some(mutant) => format!("the simulation results are of the mutant `{mutant}`, not of the workflow"),

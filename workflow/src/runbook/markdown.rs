@@ -51,7 +51,10 @@ fn head(out: &mut String, book: &Runbook) {
         ("Workflow digest", format!("`{}`", definition.digest())),
         ("After a send in doubt", book.workflow.recovery().class().to_string()),
         ("Owner", definition.owner.clone()),
-        ("Deadline of a case", format!("{}; then {} is told", span(definition.deadline), definition.escalate_to)),
+        (
+            "Deadline of a case",
+            format!("{}; then {} is told", span(definition.deadline), definition.escalate_to),
+        ),
         ("Simulated", simulated),
     ];
     table(out, ["About", ""], rows.iter().map(|(name, value)| vec![(*name).to_owned(), value.clone()]));
@@ -94,7 +97,9 @@ impl Expected {
         match self {
             Expected::None => "0",
             Expected::One => "1",
-            Expected::OneOrNone => "0 or 1, which is what has to be found out; 1 or 0 once it is closed, never 2",
+            Expected::OneOrNone => {
+                "0 or 1, which is what has to be found out; 1 or 0 once it is closed, never 2"
+            }
             Expected::Unchanged => "as many as before",
         }
     }

@@ -80,7 +80,9 @@ pub struct Operations {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ResultsError {
     /// A line is not what the simulator prints.
-    #[error("line {line}: {why}\n  help: it is what `cargo sim explore --format json` prints on standard output")]
+    #[error(
+        "line {line}: {why}\n  help: it is what `cargo sim explore --format json` prints on standard output"
+    )]
     Line {
         /// From 1.
         line: usize,
@@ -88,7 +90,9 @@ pub enum ResultsError {
         why: String,
     },
     /// The last line is not there.
-    #[error("the last line, the summary, is missing: the exploration was not finished, or the file is cut off")]
+    #[error(
+        "the last line, the summary, is missing: the exploration was not finished, or the file is cut off"
+    )]
     CutOff,
 }
 

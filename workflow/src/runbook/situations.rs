@@ -226,7 +226,8 @@ fn in_the_end(about: About<'_>) -> String {
     let who = match same {
         true => about.decides(first),
         false => {
-            let each = reasons.iter().map(|reason| format!("`{}`: {}", reason.code(), about.decides(*reason)));
+            let each =
+                reasons.iter().map(|reason| format!("`{}`: {}", reason.code(), about.decides(*reason)));
             each.collect::<Vec<_>>().join(" ")
         }
     };
@@ -242,11 +243,9 @@ pub(super) fn by_hand(about: About<'_>) -> String {
     let definition = about.definition;
     let by_reference = definition.contract.lookup.iter().any(|lookup| lookup.by == LookupBy::ExternalRef);
     let search = match by_reference {
-        true => "Search for the `external_id` that the case names, then for the operation's key (`marker`)".to_owned(),
-        false => format!(
-            "Search for the operation's key (`marker`) in account `{}`",
-            definition.account
-        ),
+        true => "Search for the `external_id` that the case names, then for the operation's key (`marker`)"
+            .to_owned(),
+        false => format!("Search for the operation's key (`marker`) in account `{}`", definition.account),
     };
     let none = match about.recovery.settled_after {
         Some(after) => format!(
