@@ -21,6 +21,8 @@ mod enumeration;
 #[cfg(madsim)]
 mod explored;
 #[cfg(madsim)]
+mod gate;
+#[cfg(madsim)]
 mod gates;
 mod guard;
 #[cfg(not(madsim))]

@@ -1,5 +1,5 @@
-//! `cargo workflow`: a workflow from its file, the queue of a running service, its records, and what people do
-//! about them.
+//! `cargo workflow`: a workflow from its file, the queue of a running service, its records, and what people
+//! do about them.
 
 mod args;
 mod remote;

@@ -149,7 +149,7 @@ fn read<'t>(
         Some(SCHEMA) => {}
         // What the fields of another version mean is not known here.
         other => {
-            let given = other.map_or("it is not said".into(), |other| format!("`{other}` is not known here"));
+            let given = other.map_or("it is missing".into(), |other| format!("`{other}` is not known here"));
             reader.wrong("schema", given, format!("write schema = \"{SCHEMA}\""));
             return None;
         }
@@ -159,7 +159,7 @@ fn read<'t>(
     let (owners, named) = owners(reader, &mut decisions);
     reader.end(&whole);
     for (key, help) in REQUIRED.into_iter().filter(|(key, _)| !table.contains_key(*key)) {
-        reader.wrong(key, "it is not said", help);
+        reader.wrong(key, "it is missing", help);
     }
     let definition = Definition { owners, ..definition? };
     let decisions = decided(reader, &definition, named);

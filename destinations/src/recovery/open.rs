@@ -18,8 +18,8 @@ pub struct Open {
 }
 
 impl Contract {
-    /// Everything that this contract leaves open under these assumptions: fields that are unknown, or known on
-    /// evidence that does not count, and circumstances in which a key is not honoured.
+    /// Everything that this contract leaves open under these assumptions: fields that are unknown, or known
+    /// on evidence that does not count, and circumstances in which a key is not honoured.
     pub fn open(&self, assumptions: &Assumptions) -> Vec<Open> {
         let known = Known { contract: self, assumptions };
         let mut open = Vec::new();

@@ -65,8 +65,8 @@ pub(super) struct RunbookArgs {
     /// What `cargo sim explore --format json` printed
     #[arg(long, value_name = "FILE")]
     pub(super) results: Option<PathBuf>,
-    /// Exit code 1 while a decision has no owner, or the results are missing, violated, or of another contract
-    /// or workflow
+    /// Exit code 1 while a decision has no owner, or the results are missing, violated, or of another
+    /// contract or workflow
     #[arg(long)]
     pub(super) gate: bool,
     /// Where it is written; without it, standard output
@@ -85,11 +85,12 @@ pub(super) struct ServeArgs {
     /// The destination
     #[arg(long, value_name = "HOST:PORT", value_parser = host_and_port)]
     pub(super) destination: String,
-    /// Where deliveries and decisions arrive; neither is authenticated, so this machine alone reaches it unless
-    /// another address is named
+    /// Where deliveries and decisions arrive; neither is authenticated, so this machine alone reaches it
+    /// unless another address is named
     #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:0")]
     pub(super) listen: SocketAddr,
-    /// The environment variable with the destination's credentials, a header line such as `Authorization: Bearer ...`
+    /// The environment variable with the destination's credentials, a header line such as
+    /// `Authorization: Bearer ...`
     #[arg(long, value_name = "NAME")]
     pub(super) credentials_env: Option<String>,
     /// Refuse to start while the gate of the runbook is closed

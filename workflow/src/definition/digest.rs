@@ -9,8 +9,9 @@ use std::time::Duration;
 impl Definition {
     /// SHA-256 of the canonical form, in hexadecimal: two definitions with the same digest do the same.
     ///
-    /// Left out is what changes nothing that the engine does: who the people are, the reference of the control
-    /// record (whether there is one counts), and the least guarantee, which only refuses a definition.
+    /// Left out is what changes nothing that the engine does: who the people are, the reference of the
+    /// control record (whether there is one counts), and the least guarantee, which only refuses a
+    /// definition.
     ///
     /// # Panics
     /// Never: the canonical form has no number that JSON cannot carry.

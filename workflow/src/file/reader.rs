@@ -1,4 +1,4 @@
-//! Reads the fields of a TOML text one by one, and notes each mistake with its place instead of stopping there.
+//! Reads the fields of a TOML text one by one; each mistake is noted with its place, and the reading goes on.
 
 use super::Mistake;
 use destinations::tomltext::{nearest, place};
@@ -142,7 +142,7 @@ impl<'t> Reader<'t> {
             let digits = value.as_integer().ok_or_else(String::new)?;
             let number = u64::from_str_radix(digits.as_str(), digits.radix()).ok();
             let read = number.and_then(|number| T::try_from(number).ok());
-            read.ok_or_else(|| format!("{} is too small or too large", digits.as_str()))
+            read.ok_or_else(|| format!("{} is out of range", digits.as_str()))
         })
     }
 

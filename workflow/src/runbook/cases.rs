@@ -106,8 +106,8 @@ fn next(about: About<'_>, reason: Reason) -> String {
                 ))
                 .unwrap_or_default()
         ),
-        _ => "Nothing is sent without a person. What arrives late all the same is kept, and ends the case where it \
-              names the record."
+        _ => "Nothing is sent without a person. What arrives late all the same is kept; where the operation \
+              is in doubt and it names the record, it ends the case."
             .into(),
     }
 }

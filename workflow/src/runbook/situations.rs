@@ -3,6 +3,7 @@
 use super::{About, Entry, Expected, Played, span};
 use crate::licence::Reason;
 use crate::state::State;
+use destinations::Class;
 use destinations::contract::LookupBy;
 use std::time::Duration;
 
@@ -112,7 +113,7 @@ fn crash(about: About<'_>) -> Entry {
         next: format!("As after a time-out. {}", after_a_doubt(about)),
         decides: in_the_end(about),
         reconcile: by_hand(about),
-        expected: Expected::One,
+        expected: after_a_crash(about.recovery.class()),
         played: Played::Scenario("crash-between-steps"),
     }
 }
@@ -153,6 +154,14 @@ fn permanent_validation_failure(about: About<'_>) -> Entry {
     }
 }
 
+/// The create may not have left: where nothing permits another one, a person may leave it at that.
+fn after_a_crash(class: Class) -> Expected {
+    match class {
+        Class::Replay | Class::Converge | Class::LookupDecides => Expected::One,
+        Class::LookupConfirms | Class::Owner => Expected::OneOrNone,
+    }
+}
+
 /// What the engine does about a doubt, step by step, in the order in which it decides.
 fn after_a_doubt(about: About<'_>) -> String {
     let policy = &about.definition.policy;
@@ -182,7 +191,7 @@ fn after_a_doubt(about: About<'_>) -> String {
         ));
     }
     if let Some(rule) = &about.recovery.lookup {
-        let first = if steps.is_empty() { "It" } else { "After that it" };
+        let first = if steps.is_empty() { "The record" } else { "After that the record" };
         let miss = match rule.decides_after {
             None => "finding nothing proves nothing".to_owned(),
             Some(after) if rule.lag.is_zero() => format!(
@@ -197,7 +206,7 @@ fn after_a_doubt(about: About<'_>) -> String {
             ),
         };
         steps.push(format!(
-            "{first} is looked up by {}, up to {} times: the record ends the doubt; {miss}.",
+            "{first} is looked up by {}, up to {} times: finding it ends the doubt; {miss}.",
             words(rule.by),
             policy.max_checks
         ));
