@@ -21,7 +21,11 @@ pub(super) fn entry(about: About<'_>, reason: Reason) -> Entry {
         decides: about.decides(reason),
         reconcile: reconcile(about, reason),
         expected: expected(reason),
-        played: Played::Case(reason),
+        played: match reason {
+            // The operation does not wait for the person, so that no case of it is counted.
+            Reason::ChangedRequest => Played::Scenario("changed-request"),
+            _ => Played::Case(reason),
+        },
     }
 }
 
