@@ -2,7 +2,7 @@
 //! sockets.
 
 use crate::client;
-use crate::desk::HelpDesk;
+use crate::desk::{HelpDesk, Outcome};
 use crate::process::{Place, delivery, request, text, wait_for};
 use serde_json::{Value, json};
 use std::io::Write;
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use workflow::file::{FileError, WorkflowFile};
 use workflow::runbook::{Results, Runbook, blockers};
-use workflow::{Clock, cli};
+use workflow::{Clock, Connect, Engine, Setup, StoreAt, cli};
 
 const EXAMPLE: &str = include_str!("../../workflow/examples/access_request.toml");
 const SCENARIOS: [&str; 6] = [
@@ -96,6 +96,9 @@ fn the_example_is_the_workflow_that_is_simulated() {
     assert_eq!(file(EXAMPLE).workflow.definition().digest(), simulated.digest());
 }
 
+/// A change of results.
+type Change = fn(&mut Vec<Value>);
+
 #[test]
 fn the_gate_opens_when_all_is_well_and_each_reason_alone_closes_it() {
     let file = file(EXAMPLE);
@@ -105,7 +108,7 @@ fn the_gate_opens_when_all_is_well_and_each_reason_alone_closes_it() {
     let unowned = read(&EXAMPLE.replace("\"dedup_key.scope\" = \"integration-team\"\n", ""));
     let unowned = unowned.expect("an owner may be missing until the gate");
     told.push(format!("no owner: {:#?}", blockers(&unowned, Some(&results(&well)))));
-    let changes: [(&str, fn(&mut Vec<Value>)); 10] = [
+    let changes: [(&str, Change); 10] = [
         ("violated", |all| (all[3]["violated"], all[3]["held"]) = (2.into(), 118.into())),
         ("undecided", |all| all[4]["undecided"] = 1.into()),
         ("harness", |all| all[5]["harness_errors"] = 1.into()),
@@ -287,6 +290,34 @@ fn serve_refuses_to_start_while_the_gate_is_closed() {
     assert!(code == 2 && err.contains("there is no such variable"), "{code} {err}");
     let (code, _, err) = desk.typed(&[&line[..5], &["nowhere"]].concat());
     assert!(code == 2 && err.contains("HOST:PORT"), "{code} {err}");
+}
+
+/// Who the runbook says decides is who the engine gives the case to.
+#[test]
+fn a_case_is_owned_by_whom_the_file_names_for_its_reason() {
+    let named = nothing() + "[decisions.cases]\nnothing_permitted = \"night-shift\"\n";
+    let (place, help_desk) = (Place::new(), HelpDesk::open("desk_nothing", &[(1, Outcome::Drop)]));
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let runtime = runtime.expect("the system gives a thread");
+    let setup = Setup {
+        store: StoreAt::file(text(&place.store())),
+        destination: help_desk.address(),
+        credentials: None,
+        connect: Connect::tcp(),
+    };
+    let engine = runtime.block_on(Engine::open(file(&named).workflow, setup)).expect("a new store");
+    let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).expect("a free port");
+    let address = listener.local_addr().expect("it was bound");
+    let (serving, working) = (engine.clone(), engine);
+    runtime.spawn(async move { serving.serve(listener).await });
+    runtime.spawn(async move { working.run().await });
+    client::post(address, "/deliveries", &delivery("d-1", &request("R17")));
+    let case = wait_for("a case", || {
+        let listed = client::get(address, "/exceptions").body;
+        listed["exceptions"].get(0).cloned()
+    });
+    let (reason, owner) = (case["reason"].as_str(), case["owner"].as_str());
+    assert_eq!((reason, owner), (Some("nothing_permitted"), Some("night-shift")));
 }
 
 /// Passes on what a command prints while it runs.
