@@ -6,8 +6,10 @@
 
 mod doubt;
 mod guarantee;
+mod open;
 
 pub use doubt::{Doubt, Ground, Miss};
+pub use open::Open;
 
 use crate::contract::measure::{maybe_span, span};
 use crate::contract::{

@@ -86,6 +86,10 @@ impl Scenario for Access {
         assumptions()
     }
 
+    fn workflow_digest(&self, told: &Contract) -> Option<String> {
+        Some(definition(told, self.assumptions(told)).digest())
+    }
+
     fn workload(&self, contract: &Contract, seed: Seed) -> Workload {
         (self.workload)(&self.draw(contract, seed))
     }

@@ -2,10 +2,12 @@
 
 mod plans;
 mod pool;
+mod results;
 mod tally;
 
 pub use plans::{Plans, RecipePlans, SeedPlans};
 pub use pool::{Came, Outcome};
+pub use results::{PairTally, Records};
 pub use tally::{Exploration, Failure, ScenarioTally};
 
 use crate::catalogue::Catalogue;
@@ -197,7 +199,11 @@ impl<'a> Search<'a> {
         };
         let scenarios =
             request.chosen.iter().map(|chosen| ScenarioTally::new(chosen.name, goals(chosen))).collect();
-        let done = Exploration::new(scenarios, coverage(catalogue, &request));
+        let pairs = request.chosen.iter().flat_map(|chosen| {
+            let scenario = &*catalogue.scenarios[chosen.scenario];
+            chosen.contracts.iter().map(|contract| PairTally::new(scenario, contract))
+        });
+        let done = Exploration::new(scenarios, pairs.collect(), coverage(catalogue, &request));
         Search {
             catalogue: Arc::clone(catalogue),
             pipeline,

@@ -66,6 +66,12 @@ pub trait Scenario: Send + Sync {
     fn told(&self, contract: &Arc<Contract>) -> Arc<Contract> {
         Arc::clone(contract)
     }
+    /// What identifies the workflow that is run with this contract, in the workflow's own terms: a hash of
+    /// everything that decides what it does. It is passed on with the results, so that they can be told from
+    /// those of another workflow; none where nobody needs that.
+    fn workflow_digest(&self, _told: &Contract) -> Option<String> {
+        None
+    }
     /// What the workflow and the oracle assume about networks, pauses and late commits.
     fn assumptions(&self, contract: &Contract) -> Assumptions;
     /// What the outside asks for, drawn from the seed.

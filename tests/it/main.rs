@@ -25,6 +25,8 @@ mod enumeration;
 #[cfg(madsim)]
 mod explored;
 #[cfg(madsim)]
+mod gate;
+#[cfg(madsim)]
 mod gates;
 mod guard;
 #[cfg(not(madsim))]
@@ -50,6 +52,8 @@ mod queue;
 mod readme;
 #[cfg(not(madsim))]
 mod reconcile;
+#[cfg(not(madsim))]
+mod runbook;
 #[cfg(madsim)]
 mod search;
 #[cfg(not(madsim))]

@@ -1,7 +1,10 @@
-//! `cargo workflow`: the queue of a running service, its records, and what people do about them.
+//! `cargo workflow`: a workflow from its file, the queue of a running service, its records, and what people
+//! do about them.
 
 mod args;
 mod remote;
+mod runbook;
+mod serve;
 mod show;
 
 use crate::clock::Timestamp;
@@ -18,11 +21,11 @@ use std::io::Write;
 pub mod exit {
     /// Done.
     pub const DONE: u8 = 0;
-    /// Refused by the service's rules, or the records are not as they were written.
+    /// Refused by the service's rules, the gate is closed, or the records are not as they were written.
     pub const REFUSED: u8 = 1;
     /// Wrong usage.
     pub const USAGE: u8 = 2;
-    /// The service or the store cannot be reached or read.
+    /// The service, the store or a file cannot be reached or read.
     pub const UNREACHABLE: u8 = 3;
 }
 
@@ -31,6 +34,12 @@ pub mod exit {
 enum CliError {
     #[error("{0}")]
     Refused(String),
+    #[error("{why}")]
+    Gate {
+        /// What is printed all the same.
+        text: String,
+        why: String,
+    },
     #[error("{0}")]
     Usage(String),
     #[error("{0}")]
@@ -43,7 +52,7 @@ enum CliError {
 impl CliError {
     fn exit(&self) -> u8 {
         match self {
-            CliError::Refused(_) | CliError::Report(_) => exit::REFUSED,
+            CliError::Refused(_) | CliError::Report(_) | CliError::Gate { .. } => exit::REFUSED,
             CliError::Usage(_) => exit::USAGE,
             CliError::Unreachable(_) => exit::UNREACHABLE,
         }
@@ -58,7 +67,7 @@ pub fn run(
     err: &mut dyn Write,
 ) -> u8 {
     let done = match Args::try_parse_from(args) {
-        Ok(args) => command(args.command, now),
+        Ok(args) => command(args.command, now, out),
         Err(usage) => {
             let code = u8::try_from(usage.exit_code()).unwrap_or(exit::USAGE);
             let to: &mut dyn Write = if code == exit::DONE { out } else { err };
@@ -68,6 +77,10 @@ pub fn run(
     match done {
         Ok(text) => written(out, &text, exit::DONE),
         Err(CliError::Report(text)) => written(out, &text, exit::REFUSED),
+        Err(CliError::Gate { text, why }) => {
+            written(out, &text, exit::DONE);
+            written(err, &format!("error: {why}\n"), exit::REFUSED)
+        }
         Err(error) => written(err, &format!("error: {error}\n"), error.exit()),
     }
 }
@@ -83,7 +96,7 @@ fn written(to: &mut dyn Write, text: &str, code: u8) -> u8 {
     code
 }
 
-fn command(command: Command, now: Timestamp) -> Result<String, CliError> {
+fn command(command: Command, now: Timestamp, out: &mut dyn Write) -> Result<String, CliError> {
     match command {
         Command::Queue(Queue::List { at, all, format }) => {
             let cases = cases(&at)?;
@@ -115,6 +128,9 @@ fn command(command: Command, now: Timestamp) -> Result<String, CliError> {
             expect(status, &body)?;
             Ok(format!("{id} is {}\n", body["status"].as_str().unwrap_or("?")))
         }
+        Command::Check { file } => runbook::check(&file),
+        Command::Runbook(args) => runbook::runbook(&args),
+        Command::Serve(args) => serve::serve(&args, out),
         Command::Verify { store } => verify(&store),
     }
 }

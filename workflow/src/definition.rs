@@ -1,6 +1,9 @@
 //! What a workflow is: where its requests get their identity and meaning, who answers for it, and what it
 //! promises.
 
+mod digest;
+
+use crate::licence::Reason;
 use crate::operation::{Fingerprint, FrozenRequest, OperationKey, WireKey};
 use crate::policy::Policy;
 use crate::state::{Event, State, next};
@@ -8,6 +11,7 @@ use crate::store::NewOperation;
 use destinations::contract::{Carrier, ConvergeKind, KeyFormat, LookupBy};
 use destinations::{Assumptions, Class, Contract, Recovery};
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -56,6 +60,8 @@ pub struct Definition {
     pub sentinel: Option<String>,
     /// Who decides what the engine cannot.
     pub owner: String,
+    /// Who decides instead, where a case has one of these reasons.
+    pub owners: BTreeMap<Reason, String>,
     /// How long they have.
     pub deadline: Duration,
     /// Who hears of it when they do not.
@@ -111,6 +117,7 @@ impl Definition {
             min_guarantee: None,
             sentinel: None,
             owner: String::new(),
+            owners: BTreeMap::new(),
             deadline: Duration::ZERO,
             escalate_to: String::new(),
             second_person: true,
@@ -211,6 +218,11 @@ impl Definition {
 
     fn wire_key_sample(&self) -> WireKey {
         WireKey::new(&OperationKey::from_printed(""), &self.account, 0, self.key_format())
+    }
+
+    /// Who decides on a case that is opened for this reason.
+    pub fn owner_of(&self, reason: Reason) -> &str {
+        self.owners.get(&reason).unwrap_or(&self.owner)
     }
 
     pub(crate) fn key_format(&self) -> KeyFormat {
@@ -318,7 +330,7 @@ fn is_empty(value: Option<&Value>) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use serde_json::json;
 

@@ -16,6 +16,7 @@
 //! - [`engine`]: the loop. [`licence`]: what it may do next. [`state`]: where an operation can stand.
 //! - [`store`]: what is durable before what. [`connector`], [`evidence`]: one exchange, and what it proves.
 //! - [`reconcile`]: what is recorded against what is there.
+//! - [`file`](mod@file), [`runbook`]: a workflow as a file, and what people do in each situation.
 //! - [`people`], [`explain`]: what people see and decide. [`policy`]: how patient it all is.
 #![forbid(unsafe_code)]
 
@@ -28,6 +29,7 @@ pub mod definition;
 pub mod engine;
 pub mod evidence;
 pub mod explain;
+pub mod file;
 pub mod hidden;
 pub mod http;
 mod intake;
@@ -39,6 +41,7 @@ pub mod people;
 pub mod policy;
 pub mod reconcile;
 mod record;
+pub mod runbook;
 mod settle;
 pub mod state;
 pub mod store;

@@ -80,6 +80,25 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// Every reason.
+    pub const ALL: [Reason; 10] = [
+        Reason::RetriesExhausted,
+        Reason::NothingPermitted,
+        Reason::NotFoundInTime,
+        Reason::KeyLapses,
+        Reason::RefMissing,
+        Reason::Conflict,
+        Reason::ChangedRequest,
+        Reason::AuthorisationLapsed,
+        Reason::CreationFailed,
+        Reason::Cancelled,
+    ];
+
+    /// Whether it opens anew what a person's permission had closed: the case goes on with whom it was.
+    pub fn is_of_a_permission(self) -> bool {
+        matches!(self, Reason::AuthorisationLapsed | Reason::CreationFailed)
+    }
+
     /// The code under which it is stored and counted.
     pub fn code(self) -> &'static str {
         match self {

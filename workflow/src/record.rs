@@ -163,7 +163,7 @@ impl Shared {
             owner: if self.mutant().is(Mistake::ExceptionWithoutOwner) {
                 String::new()
             } else {
-                def.owner.clone()
+                def.owner_of(reason).to_owned()
             },
             deadline: self.store.now().after(def.deadline),
             escalate_to: def.escalate_to.clone(),

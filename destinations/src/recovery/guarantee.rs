@@ -1,10 +1,7 @@
 //! What a contract guarantees, in words for the person who signs for it.
 
-use super::{Assumptions, Class, Convergence, Known, LookupRule, Recovery, Replay, recovery};
-use crate::contract::{AfterExpiry, Mismatch, RetentionKind};
-use crate::contract::{
-    Atomic, Complete, Consistency, Contract, InFlight, Permanence, Retention, Staleness, StoreDown,
-};
+use super::{Assumptions, Class, Convergence, LookupRule, Recovery, Replay, recovery};
+use crate::contract::Contract;
 use std::time::Duration;
 
 impl Contract {
@@ -64,64 +61,17 @@ impl Contract {
     }
 
     fn about_the_unknown(&self, assumptions: &Assumptions) -> String {
-        let known = Known { contract: self, assumptions };
-        let mut unknown = Vec::new();
-        match &self.dedup_key {
-            None => unknown.push("any deduplication key".to_owned()),
-            Some(key) => {
-                let value = |field: &str| known.graded(&format!("dedup_key.{field}"));
-                let fields = [
-                    ("retention", value("retention") && key.retention != Retention::Unknown),
-                    (
-                        "retention_kind",
-                        value("retention_kind") && key.retention_kind != RetentionKind::Unknown,
-                    ),
-                    ("after_expiry", value("after_expiry") && key.after_expiry != AfterExpiry::Unknown),
-                    ("scope", value("scope") && !key.scope.is_empty()),
-                    ("mismatch", value("mismatch") && key.mismatch != Mismatch::Unknown),
-                    ("in_flight", value("in_flight") && key.in_flight != InFlight::Unknown),
-                    ("store_down", value("store_down") && key.store_down != StoreDown::Unknown),
-                ];
-                unknown.extend(missing("dedup_key", &fields));
-            }
-        }
-        for identity in &self.converge {
-            let path = format!("converge.{}", identity.kind.word());
-            let value = |field: &str| known.graded(&format!("{path}.{field}"));
-            let fields = [
-                ("atomic", value("atomic") && identity.atomic != Atomic::Unknown),
-                ("permanence", value("permanence") && identity.permanence != Permanence::Unknown),
-            ];
-            unknown.extend(missing(&path, &fields));
-        }
-        for lookup in &self.lookup {
-            let path = format!("lookup.{}", lookup.by.word());
-            let value = |field: &str| known.graded(&format!("{path}.{field}"));
-            let strong = lookup.consistency == Consistency::ReadYourWrites;
-            let fields = [
-                ("consistency", value("consistency") && lookup.consistency != Consistency::Unknown),
-                (
-                    "max_staleness",
-                    strong || value("max_staleness") && lookup.max_staleness != Staleness::Unknown,
-                ),
-                ("complete", value("complete") && lookup.complete != Complete::Unknown),
-                ("sees_archived", value("sees_archived") && lookup.sees_archived.is_some()),
-            ];
-            unknown.extend(missing(&path, &fields));
-        }
-        if known.documented_late_commit().is_none() {
-            unknown.push("time.late_commit_bound".to_owned());
-        }
+        let open = self.open(assumptions).into_iter().map(|open| match open.path.as_str() {
+            "dedup_key" => "any deduplication key".to_owned(),
+            "lookup" => "any look-up".to_owned(),
+            _ => open.path,
+        });
+        let mut unknown: Vec<String> = open.collect();
         if unknown.is_empty() {
             unknown.push("nothing that matters".to_owned());
         }
         format!("not known:\n  {}", unknown.join("\n  "))
     }
-}
-
-fn missing(table: &str, fields: &[(&str, bool)]) -> Vec<String> {
-    let unknown = fields.iter().filter(|(_, known)| !known);
-    unknown.map(|(field, _)| format!("{table}.{field}")).collect()
 }
 
 fn about_convergence(rule: &Convergence) -> String {

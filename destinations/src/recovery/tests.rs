@@ -15,6 +15,33 @@ fn of(id: &str) -> Contract {
     named(id).unwrap()
 }
 
+/// What is unknown, known on too weak evidence, or known to have a hole, is left open; nothing else is.
+#[test]
+fn what_a_contract_leaves_open() {
+    let open = |contract: &Contract, assumptions: &Assumptions| {
+        contract.open(assumptions).into_iter().map(|open| open.path).collect::<Vec<_>>()
+    };
+    let usual = Assumptions::default();
+    assert_eq!(open(&of("desk_nothing"), &usual), ["dedup_key", "lookup", "time.late_commit_bound"]);
+    assert_eq!(open(&of("desk_strong_lookup"), &usual), ["dedup_key"]);
+    let documented = Assumptions { evidence_floor: Grade::Documented, ..usual.clone() };
+    let more = open(&of("zendesk_ticket"), &documented);
+    assert!(more.contains(&"dedup_key.retention".to_owned()), "quoted is too little: {more:?}");
+    let mut holed = of("zendesk_ticket");
+    let key = holed.dedup_key.as_mut().unwrap();
+    (key.holes, key.retention, key.after_expiry) =
+        (vec![Hole::OtherRegion], Retention::Forever, AfterExpiry::Unknown);
+    let found = open(&holed, &usual);
+    assert!(found.contains(&"dedup_key.holes.other_region".to_owned()), "{found:?}");
+    assert!(!found.contains(&"dedup_key.after_expiry".to_owned()), "it never lapses: {found:?}");
+    let mut configured = of("desk_unique_ref");
+    configured.converge[0].atomic = Atomic::IfConfigured;
+    assert!(open(&configured, &usual).contains(&"converge.unique_ref.atomic".to_owned()));
+    let late = |assumptions| of("desk_nothing").open(&assumptions).pop().unwrap().meanwhile;
+    assert!(late(attested(90 * SECOND)).starts_with("1m 30s is taken for true"));
+    assert!(late(usual).starts_with("it counts as possible for ever"));
+}
+
 fn doubt(first: Duration, last: Duration) -> Doubt {
     Doubt { first_intent_age: first, last_send_age: last, sends: 1, misses: vec![], same_key_and_bytes: true }
 }

@@ -274,6 +274,9 @@ fn report(cx: &mut Context<'_>, told: &[Told], explored: &Explored<'_>) {
                 cx.print(&json::excluded(excluded));
             }
         }
+        for result in json::results(explored) {
+            cx.print(&result);
+        }
         cx.print(&json::summary(explored));
         return;
     }

@@ -106,7 +106,7 @@ fn explore_prints_only_json_on_stdout() {
     assert_eq!((&summary["runs"], &summary["held"]), (&Value::from(1_000), &Value::from(1_000)));
     assert_eq!(summary["determinism"]["differing"], 0);
     let kinds = printed[..printed.len() - 1].iter().map(|line| line["kind"].as_str().unwrap());
-    assert_eq!(kinds.collect::<BTreeSet<_>>(), BTreeSet::from(["excluded", "never"]));
+    assert_eq!(kinds.collect::<BTreeSet<_>>(), BTreeSet::from(["excluded", "never", "result"]));
     assert!(held.err.contains("First ") && held.err.contains("Explore 1,000/1,000 (100 %)"), "{}", held.err);
     assert!(!held.out.contains('\u{1b}') && !held.err.contains('\u{1b}'));
     assert!(!folder.exists(), "no failure, no files");

@@ -1,5 +1,6 @@
 //! The threads of a stage: each takes the next plan, runs it, and hands over a few numbers.
 
+use super::results::{Records, cases, records};
 use super::{Chosen, Plans, Request, WINDOW};
 use crate::catalogue::Catalogue;
 use crate::coverage::Mark;
@@ -67,6 +68,10 @@ pub struct Outcome {
     pub never: Vec<Fault>,
     pub(super) evaluated: Vec<u32>,
     pub(super) goals: Vec<bool>,
+    /// What the destination made.
+    pub(super) records: Records,
+    /// Why people owned cases.
+    pub(super) cases: Vec<String>,
     pub(super) events: u64,
     pub(super) elapsed: Nanos,
     /// From calm to quiet.
@@ -265,6 +270,8 @@ impl Outcome {
             never: vec![],
             evaluated: vec![],
             goals: vec![],
+            records: Records::default(),
+            cases: vec![],
             events: 0,
             elapsed: Nanos(0),
             settled_in: None,
@@ -312,6 +319,8 @@ impl Outcome {
             never,
             evaluated: judgement.evaluated,
             goals: judgement.goals,
+            records: records(&run),
+            cases: cases(&run),
             events: run.history.events().len() as u64,
             elapsed: run.elapsed,
             settled_in,

@@ -1,6 +1,7 @@
 //! The sums of an exploration; they depend on the results and their order, never on threads or time.
 
 use super::pool::{Came, Outcome};
+use super::results::PairTally;
 use crate::coverage::Coverage;
 use crate::fault::KINDS;
 use crate::plan::{Case, Recipe};
@@ -22,6 +23,8 @@ const TENTH_NS: u64 = 100_000_000;
 pub struct Exploration {
     /// Each scenario that was chosen, in its order.
     pub scenarios: Vec<ScenarioTally>,
+    /// The same for each contract that a scenario is run with.
+    pub pairs: Vec<PairTally>,
     /// Each distinct failure, in the order in which it was first seen.
     pub failures: Vec<Failure>,
     /// Runs.
@@ -110,9 +113,10 @@ pub struct Failure {
 }
 
 impl Exploration {
-    pub(super) fn new(scenarios: Vec<ScenarioTally>, coverage: Coverage) -> Self {
+    pub(super) fn new(scenarios: Vec<ScenarioTally>, pairs: Vec<PairTally>, coverage: Coverage) -> Self {
         Exploration {
             scenarios,
+            pairs,
             failures: vec![],
             runs: 0,
             held: 0,
@@ -180,6 +184,9 @@ impl Exploration {
         self.simulated_ns += u128::from(outcome.elapsed.0);
         self.hash_in(&outcome);
         self.scenarios[outcome.chosen].add(&outcome);
+        let case = &outcome.case;
+        let is_it = |pair: &&mut PairTally| pair.scenario == case.scenario && pair.contract == case.contract;
+        self.pairs.iter_mut().find(is_it).expect("what is run was chosen").add(&outcome);
         if !matches!(outcome.came, Came::Invalid(_)) {
             self.covered(&outcome);
         }

@@ -60,6 +60,25 @@ fn shards_together_are_the_whole() {
     assert_eq!((runs, violated), (whole.runs, whole.violated));
 }
 
+/// The sums of the contracts of a scenario are those of the scenario, and the ledger's records are counted.
+#[test]
+fn each_scenario_is_counted_by_contract() {
+    for mutant in [None, Some(MUTANT)] {
+        let done = run(pipeline(), request("0..300", 2, mutant));
+        for scenario in &done.scenarios {
+            let pairs = || done.pairs.iter().filter(|pair| pair.scenario == scenario.name);
+            let sum = |of: fn(&PairTally) -> u64| pairs().map(of).sum::<u64>();
+            assert_eq!(sum(|pair| pair.runs), scenario.runs);
+            assert_eq!(sum(|pair| pair.held), scenario.held);
+            assert_eq!(sum(|pair| pair.violated), scenario.violated);
+            assert!(pairs().all(|pair| pair.contract_digest.len() == 64));
+        }
+        let several: u64 = done.pairs.iter().map(|pair| pair.records.several).sum();
+        let one: u64 = done.pairs.iter().map(|pair| pair.records.one).sum();
+        assert_eq!((several, one), (done.violated, done.held), "the mutant makes a second record");
+    }
+}
+
 fn each_its_own(run: &crate::run::Run, scenario: &dyn Scenario) -> Judgement {
     let mut judgement = (pipeline().judge)(run, scenario);
     for fingerprint in &mut judgement.fingerprints {

@@ -2,7 +2,7 @@
 
 use super::{Due, Explored, Never, ToldFailure};
 use crate::coverage::Exclusion;
-use crate::explore::ScenarioTally;
+use crate::explore::{PairTally, ScenarioTally};
 use crate::fault::{KINDS, Place, What};
 use crate::replay::{Answer, Difference};
 use crate::shrink::{Ended, Size};
@@ -207,6 +207,59 @@ impl ScenarioLine {
             settles_p99_s: tally.settles_p99_s(),
         }
     }
+}
+
+#[derive(Serialize)]
+struct RecordsLine {
+    none: u64,
+    one: u64,
+    several: u64,
+}
+
+#[derive(Serialize)]
+struct ResultLine<'a> {
+    kind: &'static str,
+    schema: &'static str,
+    scenario: &'static str,
+    contract: &'a str,
+    contract_digest: &'a str,
+    workflow_digest: Option<&'a str>,
+    mutant: Option<&'a str>,
+    runs: u64,
+    held: u64,
+    violated: u64,
+    undecided: u64,
+    invalid: u64,
+    harness_errors: u64,
+    operations: RecordsLine,
+    cases: &'a BTreeMap<String, u64>,
+}
+
+/// The `result` lines: what the runs of each scenario with each contract came to.
+pub fn results(explored: &Explored<'_>) -> Vec<String> {
+    let mutant = explored.request.mutant.as_deref();
+    explored.done.pairs.iter().filter(|pair| pair.runs > 0).map(|pair| result(pair, mutant)).collect()
+}
+
+fn result(pair: &PairTally, mutant: Option<&str>) -> String {
+    let records = pair.records;
+    line(&ResultLine {
+        kind: "result",
+        schema: SCHEMA,
+        scenario: pair.scenario,
+        contract: &pair.contract,
+        contract_digest: &pair.contract_digest,
+        workflow_digest: pair.workflow_digest.as_deref(),
+        mutant,
+        runs: pair.runs,
+        held: pair.held,
+        violated: pair.violated,
+        undecided: pair.undecided,
+        invalid: pair.invalid,
+        harness_errors: pair.harness,
+        operations: RecordsLine { none: records.none, one: records.one, several: records.several },
+        cases: &pair.cases,
+    })
 }
 
 #[derive(Serialize)]

@@ -3,17 +3,19 @@
 use crate::clock::Timestamp;
 use clap::{Parser, Subcommand, ValueEnum};
 use serde_json::{Value, json};
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::UNIX_EPOCH;
 
 const EXITS: &str = "Times are RFC 3339, such as 2026-01-05T09:00:00Z.
 
 Exit codes:
   0  done
-  1  refused by the service's rules, or the records are not as they were written
+  1  refused by the service's rules, the gate is closed, or the records are not as they were written
   2  wrong usage
-  3  the service or the store cannot be reached or read";
+  3  the service, the store or a file cannot be reached or read";
 
-/// Shows what waits for a person, takes what they decide, and checks the records.
+/// Serves a workflow, shows what waits for a person, takes what they decide, and checks the records.
 #[derive(Debug, Parser)]
 #[command(name = "cargo-workflow", bin_name = "cargo workflow", version, max_term_width = 100)]
 #[command(after_help = EXITS, disable_help_subcommand = true)]
@@ -64,12 +66,65 @@ pub(super) enum Command {
         #[arg(long, value_name = "WHY")]
         reason: String,
     },
+    /// Whether a file is a workflow, and what its contract guarantees
+    Check {
+        /// The workflow's file, `access_request.toml`
+        file: PathBuf,
+    },
+    /// What people do in each situation, as Markdown, beside what the simulator observed
+    Runbook(RunbookArgs),
+    /// Serve a workflow until Ctrl-C
+    Serve(ServeArgs),
     /// Walk the hash chain of the records
     Verify {
         /// The store's file
         #[arg(long, value_name = "FILE")]
         store: String,
     },
+}
+
+/// What the runbook is made of.
+#[derive(Debug, clap::Args)]
+pub(super) struct RunbookArgs {
+    /// The workflow's file, `access_request.toml`
+    pub(super) file: PathBuf,
+    /// What `cargo sim explore --format json` printed
+    #[arg(long, value_name = "FILE")]
+    pub(super) results: Option<PathBuf>,
+    /// Exit code 1 while a decision has no owner, or the results are missing, violated, or of another
+    /// contract or workflow
+    #[arg(long)]
+    pub(super) gate: bool,
+    /// Where it is written; without it, standard output
+    #[arg(long, value_name = "FILE")]
+    pub(super) out: Option<PathBuf>,
+}
+
+/// What is served, and where.
+#[derive(Debug, clap::Args)]
+pub(super) struct ServeArgs {
+    /// The workflow's file, `access_request.toml`
+    pub(super) file: PathBuf,
+    /// The store's file; it is made where it does not exist
+    #[arg(long, value_name = "FILE")]
+    pub(super) store: PathBuf,
+    /// The destination
+    #[arg(long, value_name = "HOST:PORT", value_parser = host_and_port)]
+    pub(super) destination: String,
+    /// Where deliveries and decisions arrive; neither is authenticated, so this machine alone reaches it
+    /// unless another address is named
+    #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:0")]
+    pub(super) listen: SocketAddr,
+    /// The environment variable with the destination's credentials, a header line such as
+    /// `Authorization: Bearer ...`
+    #[arg(long, value_name = "NAME")]
+    pub(super) credentials_env: Option<String>,
+    /// Refuse to start while the gate of the runbook is closed
+    #[arg(long)]
+    pub(super) require_gate: bool,
+    /// What `cargo sim explore --format json` printed
+    #[arg(long, value_name = "FILE", requires = "require_gate")]
+    pub(super) results: Option<PathBuf>,
 }
 
 /// What to do with the queue.
@@ -281,6 +336,12 @@ pub(super) fn command_for(action: &str) -> Option<(&'static str, &'static str)> 
         "add_evidence" => ("evidence", " --kind KIND --note NOTE"),
         _ => return None,
     })
+}
+
+fn host_and_port(text: &str) -> Result<String, String> {
+    let port = text.rsplit_once(':').filter(|(host, _)| !host.is_empty());
+    let is_port = port.is_some_and(|(_, port)| port.parse::<u16>().is_ok_and(|port| port > 0));
+    if is_port { Ok(text.to_owned()) } else { Err("it is not HOST:PORT".into()) }
 }
 
 fn time(text: &str) -> Result<Timestamp, String> {

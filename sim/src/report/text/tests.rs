@@ -54,6 +54,7 @@ fn reported(
     let (cells, never): (Vec<_>, Vec<_>) =
         explored.never().into_iter().partition(|never| never.due == Due::Cell);
     json_lines.extend(never.iter().chain(cells.iter().take(2)).map(json::never));
+    json_lines.extend(json::results(&explored));
     json_lines.push(json::summary(&explored));
     (lines, json_lines)
 }
