@@ -48,6 +48,8 @@ pub struct Access {
     pub name: &'static str,
     /// Its story.
     pub story: Story,
+    /// How long its workflow keeps the records of what has ended; none: for ever.
+    pub keep_ended: Option<Duration>,
     /// The contracts for which it makes sense.
     pub contracts: &'static [&'static str],
     /// What the outside asks for.
@@ -87,7 +89,7 @@ impl Scenario for Access {
     }
 
     fn workflow_digest(&self, told: &Contract) -> Option<String> {
-        Some(definition(told, self.assumptions(told)).digest())
+        Some(kept_for(definition(told, self.assumptions(told)), self.keep_ended).digest())
     }
 
     fn workload(&self, contract: &Contract, seed: Seed) -> Workload {
@@ -108,7 +110,7 @@ impl Scenario for Access {
     }
 
     fn boot(&self, node: Node) -> BoxFuture<'static, Result<(), BoxError>> {
-        Box::pin(boot(node))
+        Box::pin(boot(node, self.keep_ended))
     }
 
     fn image(&self) -> DiskImage {
@@ -165,8 +167,14 @@ pub fn definition(contract: &Contract, assumptions: Assumptions) -> Definition {
     }
 }
 
-async fn boot(node: Node) -> Result<(), BoxError> {
-    let workflow = definition(&node.contract, node.assumptions.clone()).build()?;
+/// The same workflow, which keeps the records of what has ended for so long.
+fn kept_for(mut definition: Definition, keep_ended: Option<Duration>) -> Definition {
+    definition.policy.keep_ended = keep_ended;
+    definition
+}
+
+async fn boot(node: Node, keep_ended: Option<Duration>) -> Result<(), BoxError> {
+    let workflow = kept_for(definition(&node.contract, node.assumptions.clone()), keep_ended).build()?;
     let (open, clock) = (node.connect.clone(), node.clock.clone());
     let connect = Connect::from_fn(move |address| {
         let opening = open(address);

@@ -78,11 +78,27 @@ fn belief(contents: &Contents) -> Belief {
         id: stored.delivery_id.clone(),
         operation: stored.operation.clone(),
     };
+    let operations = contents.operations.iter().map(|op| operation(op, contents));
     Belief {
         deliveries: contents.deliveries.iter().map(delivery).collect(),
-        operations: contents.operations.iter().map(|op| operation(op, contents)).collect(),
+        operations: operations.chain(contents.tombstones.iter().map(tombstone)).collect(),
         tampered: contents.verify().err().map(|wrong| wrong.to_string()),
         discrepancies: contents.discrepancies.iter().filter_map(discrepancy).collect(),
+    }
+}
+
+/// What is left of an operation whose records were removed.
+fn tombstone(stone: &workflow::store::Tombstone) -> BelievedOperation {
+    BelievedOperation {
+        name: stone.key.to_string(),
+        standing: standing(stone.state),
+        words: stone.state.as_str().to_owned(),
+        record: stone.external_ref.clone(),
+        attempts: vec![],
+        waiting: Waiting::Nothing,
+        purged: true,
+        basis: basis(stone.state),
+        decisions: vec![],
     }
 }
 
@@ -100,7 +116,8 @@ fn operation(op: &Operation, contents: &Contents) -> BelievedOperation {
         record: op.external_ref.clone(),
         attempts: attempts.map(attempt).collect(),
         waiting: waiting(op, contents),
-        basis: basis(op),
+        purged: false,
+        basis: basis(op.state),
         decisions: decisions(name, contents),
     }
 }
@@ -185,8 +202,8 @@ fn waiting(op: &Operation, contents: &Contents) -> Waiting {
     }
 }
 
-fn basis(op: &Operation) -> Basis {
-    match op.state {
+fn basis(state: State) -> Basis {
+    match state {
         State::Confirmed => Basis::Confirmed,
         State::ConfirmedByPerson | State::Withdrawn => Basis::Person,
         State::AcceptedRisk => Basis::AcceptedRisk,

@@ -26,6 +26,7 @@ pub fn full(requests: u32) -> Box<dyn Scenario> {
     Box::new(Access {
         name: "bench",
         story: STORY,
+        keep_ended: None,
         contracts: &EVERY[0..1],
         workload: plan,
         faults,

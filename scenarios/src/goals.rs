@@ -150,6 +150,11 @@ pub fn reported(run: &Run, kind: Discrepancy) -> bool {
     run.belief().is_some_and(|belief| belief.discrepancies.iter().any(|one| one.kind == kind && one.stands))
 }
 
+/// Only the tombstone of some operation is left.
+pub fn purged(run: &Run) -> bool {
+    run.beliefs.iter().any(|at| at.belief.operations.iter().any(|op| op.purged))
+}
+
 /// A declaration that there is no record was turned down.
 pub fn declared_too_early(run: &Run) -> bool {
     events(run).any(|event| {

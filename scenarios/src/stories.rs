@@ -19,6 +19,7 @@ pub mod other_times;
 pub mod permanent_validation_failure;
 pub mod poison_delivery;
 pub mod proxy_resends;
+pub mod purged;
 pub mod reconciled;
 pub mod repeated_delivery;
 pub mod retries_exhausted;
@@ -65,4 +66,5 @@ pub const ALL: &[&Access] = &[
     &found_by_hand::SCENARIO,
     &cancelled::SCENARIO,
     &reconciled::SCENARIO,
+    &purged::SCENARIO,
 ];

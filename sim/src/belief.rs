@@ -147,6 +147,8 @@ pub struct BelievedOperation {
     pub attempts: Vec<BelievedAttempt>,
     /// What it waits for.
     pub waiting: Waiting,
+    /// Whether only the fact that it was, and how it ended, is kept of it.
+    pub purged: bool,
     /// What its end stands on.
     pub basis: Basis,
     /// What people decided of it.

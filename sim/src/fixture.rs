@@ -337,6 +337,7 @@ fn belief(script: &Script, keys: &[&str]) -> Belief {
     let attempts =
         keys.iter().map(|key| BelievedAttempt { key: (*key).into(), digest: "7c1e".into() }).collect();
     let operation = BelievedOperation {
+        purged: false,
         name: OPERATION.into(),
         standing: Standing::Completed,
         words: "completed".into(),

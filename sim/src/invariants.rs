@@ -38,6 +38,7 @@ pub const INVARIANTS: &[InvariantId] = &[
     STORE_DOUBT,
     INTENT_FIRST,
     DELIVERY_KEPT,
+    MEMORY_OUTLIVES,
     MONOTONE,
     STABLE_IDENTITY,
     AT_MOST_ONE,
@@ -84,6 +85,8 @@ const RECONCILED: InvariantId = id(
     "reconciliation-complete",
     "a reconciliation reports each discrepancy that there is, and invents none",
 );
+const MEMORY_OUTLIVES: InvariantId =
+    id("V15", "memory-outlives", "what has ended is known for as long as somebody may deliver it again");
 const TRACED: InvariantId =
     id("V17", "traced", "a decision leaves who, why, before and after on record; no record is changed later");
 const CONVERGES: InvariantId =
@@ -145,11 +148,12 @@ struct Finding {
 type Check = fn(&Court<'_>) -> Finding;
 
 /// The checks, in the order of [`INVARIANTS`].
-const CHECKS: [Check; 18] = [
+const CHECKS: [Check; 19] = [
     checks::no_panic,
     lasting::store_doubt,
     checks::intent_first,
     checks::delivery_kept,
+    lasting::memory_outlives,
     lasting::monotone,
     checks::stable_identity,
     checks::at_most_one,

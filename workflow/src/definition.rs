@@ -157,6 +157,10 @@ impl Definition {
             "`escalate_to` is missing: somebody must hear of a missed deadline",
         );
         require(self.policy.max_sends > 0, "`policy.max_sends` is zero: nothing would ever be sent");
+        require(
+            self.policy.keep_ended.is_none_or(|keep| !keep.is_zero()),
+            "`policy.keep_ended` is zero: nobody could look at what has ended",
+        );
         require(self.policy.workers > 0, "`policy.workers` is zero: nothing would ever be done");
         require(
             self.policy.send_timeout <= self.assumptions.max_transit,

@@ -12,8 +12,15 @@ use crate::operation::OperationKey;
 use crate::state::State;
 use crate::store::{NewEvidence, Operation, Store, StoreAt, StoreError};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
+
+/// How often the records of what has long ended are removed, at most and at least.
+const SOONEST_PURGE: Duration = Duration::from_secs(60);
+const LATEST_PURGE: Duration = Duration::from_secs(3600);
+/// Operations that are removed in one transaction.
+const PURGED_AT_ONCE: u32 = 50;
 
 /// What an engine needs to run.
 #[derive(Clone, Debug)]
@@ -112,7 +119,12 @@ impl Engine {
         let workers = self.shared.workflow.definition.policy.workers;
         let guard = Guard(self.shared.clone());
         let watch = tokio::spawn(async move { guard.0.watch_deadlines().await });
-        let _workers = Workers((0..workers).map(|_| worker()).chain([watch]).collect());
+        let keep = self.shared.workflow.definition.policy.keep_ended;
+        let purge = keep.map(|keep| {
+            let guard = Guard(self.shared.clone());
+            tokio::spawn(async move { guard.0.purge_ended(keep).await })
+        });
+        let _workers = Workers((0..workers).map(|_| worker()).chain([watch]).chain(purge).collect());
         let mut stopped = self.shared.stopped.subscribe();
         let failed = stopped.wait_for(Option::is_some).await.expect("the sender lives as long as `self`");
         Err(failed.clone().expect("it was waited for"))
@@ -193,6 +205,21 @@ impl Shared {
                 }
                 Err(error) => return self.stop(&error),
             }
+        }
+    }
+
+    /// Removes the records of what has long ended.
+    async fn purge_ended(&self, keep: Duration) {
+        let between = (keep / 8).clamp(SOONEST_PURGE, LATEST_PURGE);
+        loop {
+            match self.store.purge(self.store.now().before(keep), PURGED_AT_ONCE).await {
+                // There may be more.
+                Ok(removed) if removed >= PURGED_AT_ONCE => continue,
+                Ok(_) => {}
+                Err(StoreError::Transient(why)) => tracing::warn!(%why, "nothing is removed at the moment"),
+                Err(error) => return self.stop(&error),
+            }
+            tokio::time::sleep(between).await;
         }
     }
 

@@ -252,6 +252,7 @@ fn policy<'t>(reader: &mut Reader<'t>, whole: &mut Section<'t>) -> Policy {
         longest_pause: reader.time(table, "longest_pause").unwrap_or(usual.longest_pause),
         absence_max_age: reader.time(table, "absence_max_age").unwrap_or(usual.absence_max_age),
         authorisation_for: reader.time(table, "authorisation_for").unwrap_or(usual.authorisation_for),
+        keep_ended: reader.time(table, "keep_ended").or(usual.keep_ended),
         workers: reader.number(table, "workers").unwrap_or(usual.workers),
         body_limit: reader.number(table, "body_limit").unwrap_or(usual.body_limit),
         body_timeout: reader.time(table, "body_timeout").unwrap_or(usual.body_timeout),

@@ -283,6 +283,21 @@ impl Engine {
                 let body = serde_json::to_value(explanation).expect("an explanation is plain data");
                 Ok((StatusCode::OK, body))
             }
+            Ok(None) => self.get_tombstone(key).await,
+            Err(error) => Err(self.unavailable(&error)),
+        }
+    }
+
+    /// An operation whose records were removed is told apart from one that never was.
+    async fn get_tombstone(&self, key: &OperationKey) -> Result<Answer, Answer> {
+        match self.tombstone(key).await {
+            Ok(Some(stone)) => {
+                let (ended, purged) = (stone.ended, stone.purged);
+                let why = format!("`{key}` ended on {ended}; its records were removed on {purged}");
+                let body = json!({"error": why, "operation": key, "detail": stone.state.as_str(),
+                    "external_ref": stone.external_ref});
+                Err((StatusCode::GONE, body))
+            }
             Ok(None) => Err(refusal(StatusCode::NOT_FOUND, format!("there is no operation `{key}`"))),
             Err(error) => Err(self.unavailable(&error)),
         }

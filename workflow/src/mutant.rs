@@ -137,6 +137,8 @@ pub enum Mistake {
     CancelNotKept,
     /// A reconciliation reports what it has seen once.
     NoSecondLook,
+    /// Nothing is kept of an operation whose records are removed.
+    TombstoneDropped,
     /// A reconciliation looks only for what is recorded, not for what is there besides.
     ReconciledOneWay,
 }
@@ -423,6 +425,12 @@ pub const MISTAKES: &[(&str, Mistake, &str, &str)] = &[
         Mistake::NoSecondLook,
         "V16",
         "a reconciliation reports what it has seen once, while more is on its way",
+    ),
+    (
+        "tombstone-dropped",
+        Mistake::TombstoneDropped,
+        "V15",
+        "nothing is kept of an operation whose records are removed",
     ),
     (
         "reconciled-one-way",

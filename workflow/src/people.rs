@@ -10,7 +10,9 @@ use crate::engine::{Engine, Shared};
 use crate::explain::{Explanation, explain};
 use crate::mutant::Mistake;
 use crate::operation::OperationKey;
-use crate::store::{Decision, Discrepancy, Exception, Head, Settled, StoreError, Tampered, Written};
+use crate::store::{
+    Decision, Discrepancy, Exception, Head, Settled, StoreError, Tampered, Tombstone, Written,
+};
 
 pub use offers::Offer;
 pub(crate) use offers::offers;
@@ -143,6 +145,14 @@ impl Engine {
     pub async fn explain(&self, key: &OperationKey) -> Result<Option<Explanation>, StoreError> {
         let dossier = self.shared.asked(async { self.shared.people()?.dossier(key.clone()).await }).await?;
         Ok(dossier.map(|dossier| explain(dossier, &self.shared.workflow, self.now())))
+    }
+
+    /// What is left of an operation whose records were removed.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn tombstone(&self, key: &OperationKey) -> Result<Option<Tombstone>, StoreError> {
+        self.shared.asked(async { self.shared.people()?.tombstone(key.clone()).await }).await
     }
 
     /// The open cases, the earliest deadline first.

@@ -19,6 +19,9 @@ pub struct Policy {
     pub absence_max_age: Duration,
     /// How long a person's permission to send lasts. 15 min.
     pub authorisation_for: Duration,
+    /// How long the records of an ended operation are kept; a tombstone stays for ever. None: for ever. Longer than
+    /// any source delivers again and anybody asks.
+    pub keep_ended: Option<Duration>,
     /// Operations handled at one time. 4.
     pub workers: usize,
     /// Bytes of a request's body at the intake. 64 KiB.
@@ -45,6 +48,7 @@ impl Default for Policy {
             longest_pause: Duration::from_secs(300),
             absence_max_age: Duration::from_secs(3600),
             authorisation_for: Duration::from_secs(15 * 60),
+            keep_ended: None,
             workers: 4,
             body_limit: 64 * 1024,
             body_timeout: Duration::from_secs(30),

@@ -8,6 +8,7 @@ mod discrepancies;
 mod mutated;
 mod open;
 mod people;
+mod purge;
 mod records;
 mod rows;
 mod verbs;
@@ -25,7 +26,7 @@ pub use open::{SCHEMA_VERSION, create_file};
 pub use records::{
     Accepted, Alert, Attempt, Authorisation, Authorised, CaseChange, Decision, Discrepancy, Dossier,
     Evidence, Exception, Finding, Intent, NewDelivery, NewEvidence, NewException, NewOperation, Operation,
-    Recreation, Settled, Sighting, Written, person,
+    Recreation, Settled, Sighting, Tombstone, Written, person,
 };
 pub use rows::{Contents, StoredDelivery, read_all};
 
@@ -241,6 +242,24 @@ impl Store {
         self.committer
             .write(move |tx, now| discrepancies::sighted(tx, now, &key, &sightings, lag, &owner))
             .await
+    }
+
+    /// Removes the records of operations that ended before a time, at most so many, the oldest first; how many
+    /// there were. A tombstone of each stays: a repeat is known for ever.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn purge(&self, ended_before: Timestamp, limit: u32) -> Result<u32, StoreError> {
+        let mutant = self.mutant;
+        self.committer.write(move |tx, now| purge::purge(tx, now, ended_before, limit, mutant)).await
+    }
+
+    /// What is left of an operation whose records were removed.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn tombstone(&self, key: OperationKey) -> Result<Option<Tombstone>, StoreError> {
+        self.committer.read(move |tx| rows::tombstone_of(tx, key.as_str())).await
     }
 
     /// Records what a person says of a discrepancy.

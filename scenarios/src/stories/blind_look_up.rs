@@ -19,6 +19,7 @@ pub const SCENARIO: Access = Access {
         danger: "an empty answer that looks like a proof",
         holds: "one record; no send is licensed by a look-up that does not find its control",
     },
+    keep_ended: None,
     contracts: &["desk_strong_lookup", "jira_cloud_issue"],
     workload: plan,
     faults,

@@ -19,6 +19,7 @@ pub const SCENARIO: Access = Access {
         danger: "taking what was cancelled for something that never happened, or sending it once more",
         holds: "at most one record, and never one that the workflow denies",
     },
+    keep_ended: None,
     contracts: EVERY,
     workload: plan,
     faults,

@@ -18,6 +18,7 @@ pub const SCENARIO: Access = Access {
         danger: "answering a changed request as if it were the first, or creating a second record for it",
         holds: "one record, with the first meaning; the change is in a person's queue",
     },
+    keep_ended: None,
     contracts: EVERY,
     workload: plan,
     faults,

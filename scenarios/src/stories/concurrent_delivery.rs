@@ -18,6 +18,7 @@ pub const SCENARIO: Access = Access {
         danger: "between looking for the operation and making it",
         holds: "one record, one send, fifty recorded deliveries",
     },
+    keep_ended: None,
     contracts: EVERY,
     workload: plan,
     faults,

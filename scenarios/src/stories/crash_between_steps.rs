@@ -19,6 +19,7 @@ pub const SCENARIO: Access = Access {
         danger: "an intent is durable, its outcome is not",
         holds: "one record where the contract offers any way, else an owned question; never two",
     },
+    keep_ended: None,
     contracts: EVERY,
     workload: plan,
     faults,

@@ -18,6 +18,7 @@ pub const SCENARIO: Access = Access {
         danger: "the step after a failed commit",
         holds: "nothing is sent on an intent that was not confirmed; at most one record",
     },
+    keep_ended: None,
     contracts: EVERY,
     workload: plan,
     faults,

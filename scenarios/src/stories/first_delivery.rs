@@ -18,6 +18,7 @@ pub const SCENARIO: Access = Access {
         danger: "none: what fails here fails everywhere",
         holds: "one record, recorded by the workflow, made by one send",
     },
+    keep_ended: None,
     contracts: EVERY,
     workload: plan,
     faults,

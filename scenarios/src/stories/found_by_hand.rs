@@ -22,6 +22,7 @@ pub const SCENARIO: Access = Access {
         danger: "the end of the look-ups, with a record that nobody has seen",
         holds: "one record, made by one send, confirmed by a person",
     },
+    keep_ended: None,
     contracts: &["zendesk_ticket", "desk_unique_ref"],
     workload: plan,
     faults,

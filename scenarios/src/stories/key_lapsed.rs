@@ -19,6 +19,7 @@ pub const SCENARIO: Access = Access {
         danger: "the first send after the key was forgotten",
         holds: "never two records; no send after the key may have lapsed",
     },
+    keep_ended: None,
     contracts: &["zendesk_ticket"],
     workload: plan,
     faults,

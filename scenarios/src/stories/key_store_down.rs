@@ -19,6 +19,7 @@ pub const SCENARIO: Access = Access {
         danger: "the thought of leaving the key out",
         holds: "one record; every send carries the same key",
     },
+    keep_ended: None,
     contracts: &["zendesk_ticket"],
     workload: plan,
     faults,

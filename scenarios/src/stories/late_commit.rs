@@ -20,6 +20,7 @@ pub const SCENARIO: Access = Access {
         danger: "an empty look-up before the desk has committed",
         holds: "one record, although a look-up found nothing before it was there",
     },
+    keep_ended: None,
     contracts: EVERY,
     workload: plan,
     faults,

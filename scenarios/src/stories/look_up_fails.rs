@@ -19,6 +19,7 @@ pub const SCENARIO: Access = Access {
         danger: "an error that is read as an empty answer",
         holds: "one record; a person confirms it",
     },
+    keep_ended: None,
     contracts: &["desk_strong_lookup", "jira_cloud_issue"],
     workload: plan,
     faults,

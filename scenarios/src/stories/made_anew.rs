@@ -22,6 +22,7 @@ pub const SCENARIO: Access = Access {
         danger: "the word of a person who looked too early, or a permission that is used twice",
         holds: "one record, recorded",
     },
+    keep_ended: None,
     contracts: &["desk_nothing", "jira_cloud_issue"],
     workload: plan,
     faults,

@@ -19,6 +19,7 @@ pub const SCENARIO: Access = Access {
         danger: "every automatic step would be a guess",
         holds: "one record, confirmed by a person",
     },
+    keep_ended: None,
     contracts: &["desk_nothing"],
     workload: plan,
     faults,

@@ -18,6 +18,7 @@ pub const SCENARIO: Access = Access {
         danger: "between the desk's commit and the workflow's own",
         holds: "one request never makes two records; each ends recorded, rejected, or in a person's queue",
     },
+    keep_ended: None,
     contracts: EVERY,
     workload: plan,
     faults,

@@ -18,6 +18,7 @@ pub const SCENARIO: Access = Access {
         danger: "what goes into the identity of a request",
         holds: "one record, whatever the delivery looks like",
     },
+    keep_ended: None,
     contracts: EVERY,
     workload: plan,
     faults,

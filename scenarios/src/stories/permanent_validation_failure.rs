@@ -18,6 +18,7 @@ pub const SCENARIO: Access = Access {
         danger: "taking a final answer for one that is worth another try",
         holds: "no record; both rejected; no second send",
     },
+    keep_ended: None,
     contracts: EVERY,
     workload: plan,
     faults,

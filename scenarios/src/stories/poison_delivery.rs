@@ -18,6 +18,7 @@ pub const SCENARIO: Access = Access {
         danger: "the reader of the delivery",
         holds: "one record; the poison is refused and harms nobody",
     },
+    keep_ended: None,
     contracts: EVERY,
     workload: plan,
     faults,

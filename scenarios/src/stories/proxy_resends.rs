@@ -19,6 +19,7 @@ pub const SCENARIO: Access = Access {
         danger: "the copy that nobody in the workflow knows of",
         holds: "one record, although the request arrived twice",
     },
+    keep_ended: None,
     contracts: &["zendesk_ticket", "desk_unique_ref"],
     workload: plan,
     faults,

@@ -19,6 +19,7 @@ pub const SCENARIO: Access = Access {
         danger: "reporting what is only on its way, or overlooking what nobody asked for",
         holds: "each discrepancy is reported, and none that there is not",
     },
+    keep_ended: None,
     contracts: EVERY,
     workload: plan,
     faults,

@@ -18,6 +18,7 @@ pub const SCENARIO: Access = Access {
         danger: "a repeat that arrives while the first send is under way",
         holds: "one record; every repeat is answered by R17:create-ticket:v1",
     },
+    keep_ended: None,
     contracts: EVERY,
     workload: plan,
     faults,

@@ -19,6 +19,7 @@ pub const SCENARIO: Access = Access {
         danger: "the end of the budget",
         holds: "no record; an owned case with its alert; no send beyond the budget",
     },
+    keep_ended: None,
     contracts: EVERY,
     workload: plan,
     faults,

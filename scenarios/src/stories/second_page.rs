@@ -19,6 +19,7 @@ pub const SCENARIO: Access = Access {
         danger: "the end of the first page",
         holds: "one record, found on the second page",
     },
+    keep_ended: None,
     contracts: &["desk_strong_lookup", "desk_unique_ref", "jira_cloud_issue"],
     workload: plan,
     faults,

@@ -19,6 +19,7 @@ pub const SCENARIO: Access = Access {
         danger: "a match that is not ours",
         holds: "R17 is never completed with another operation's record",
     },
+    keep_ended: None,
     contracts: &["desk_strong_lookup", "zendesk_ticket", "jira_cloud_issue"],
     workload: plan,
     faults,

@@ -18,6 +18,7 @@ pub const SCENARIO: Access = Access {
         danger: "between the delivery's commit and the engine taking it up, when nobody waits for the answer any more",
         holds: "one record; an operation that is durable is never forgotten",
     },
+    keep_ended: None,
     contracts: EVERY,
     workload: plan,
     faults,

@@ -19,6 +19,7 @@ pub const SCENARIO: Access = Access {
         danger: "a success that looks like a reason to try again",
         holds: "one record, made by one send",
     },
+    keep_ended: None,
     contracts: EVERY,
     workload: plan,
     faults,

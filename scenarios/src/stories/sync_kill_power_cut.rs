@@ -19,6 +19,7 @@ pub const SCENARIO: Access = Access {
         danger: "after opening, before the first sync of the new process",
         holds: "whatever was acknowledged or sent is known after the power cut",
     },
+    keep_ended: None,
     contracts: EVERY,
     workload: plan,
     faults,

@@ -19,6 +19,7 @@ pub const SCENARIO: Access = Access {
         danger: "after the desk's commit, before the workflow's own",
         holds: "one record; recorded by the workflow where the contract offers any way",
     },
+    keep_ended: None,
     contracts: EVERY,
     workload: plan,
     faults,

@@ -19,6 +19,7 @@ pub const SCENARIO: Access = Access {
         danger: "the time-out, which says nothing about the desk",
         holds: "one record where the contract licenses a resend, else none and an owned question",
     },
+    keep_ended: None,
     contracts: EVERY,
     workload: plan,
     faults,

@@ -19,6 +19,7 @@ pub const SCENARIO: Access = Access {
         danger: "a person's slip",
         holds: "R17 is completed with its own record, or not at all",
     },
+    keep_ended: None,
     contracts: &["desk_nothing"],
     workload: plan,
     faults,

@@ -64,7 +64,11 @@ pub(super) fn intent_first(court: &Court<'_>) -> Finding {
     for (operation, sends) in &court.facts.sends {
         // What a living process has in memory only is no loss yet: a crash is.
         let missing = court.lasting.iter().filter(|believed| believed.crashed).find_map(|believed| {
-            let attempts = believed.operations.get(operation).map_or(&[][..], |op| &op.attempts);
+            let op = believed.operations.get(operation).copied();
+            if op.is_some_and(|op| op.purged) {
+                return None;
+            }
+            let attempts = op.map_or(&[][..], |op| &op.attempts);
             let mut counted: Vec<_> = attempts.iter().collect();
             sends.iter().filter(|send| send.step <= believed.step).find(|send| {
                 let matching = counted.iter().position(|attempt| {
@@ -92,7 +96,11 @@ pub(super) fn delivery_kept(court: &Court<'_>) -> Finding {
         let name = &court.run.known_as(name);
         let later = court.lasting.iter().filter(|believed| *acknowledged <= believed.step);
         let crashed = later.clone().filter(|believed| believed.crashed);
-        if crashed.clone().any(|believed| !believed.deliveries.contains_key(name)) {
+        let purged = |believed: &super::facts::Believed<'_>| {
+            let op = asked.get(name).and_then(|operation| believed.operations.get(operation));
+            op.is_some_and(|op| op.purged)
+        };
+        if crashed.clone().any(|believed| !believed.deliveries.contains_key(name) && !purged(believed)) {
             let message = format!(
                 "Delivery {name} was acknowledged, and what survived on the disk does not know of it."
             );
@@ -243,8 +251,12 @@ pub(super) fn budget_survives(court: &Court<'_>) -> Finding {
     // Where the run was broken off nobody has read what is counted.
     let is_over = matches!(court.run.end, End::Finished { .. });
     for (operation, sends) in court.facts.sends.iter().filter(|_| is_over) {
+        let op = court.finally(operation).filter(|op| !op.purged);
         finding.looked();
-        let counted = court.finally(operation).map_or(0, |op| op.attempts.len());
+        if op.is_none() && court.finally(operation).is_some() {
+            continue;
+        }
+        let counted = op.map_or(0, |op| op.attempts.len());
         if counted < sends.len() {
             let message = format!("{operation} was sent {} times and counts {counted}.", sends.len());
             let blame = sends.last().map(|send| send.step).into_iter().collect();

@@ -2,26 +2,76 @@
 
 use super::checks::{last_step, last_until};
 use super::facts::between;
-use super::{BOUNDED, Court, Finding, MONOTONE, STORE_DOUBT};
+use super::{BOUNDED, Court, Finding, MEMORY_OUTLIVES, MONOTONE, STORE_DOUBT};
 use crate::belief::{BelievedOperation, Standing};
 use crate::fault::{Call, Place, When};
 use crate::history::{Act, Kind, Nanos, Step};
 use crate::run::{BeliefAt, Moment, Run};
+use crate::verdict::InvariantId;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// What was durable once is not taken back, and what a person was told is so stays so.
 pub(super) fn monotone(court: &Court<'_>) -> Finding {
     let mut finding = Finding::default();
+    let change = |before: &BelievedOperation, now: Option<&BelievedOperation>| taken_back(before, now?);
+    if !compared(court, &mut finding, MONOTONE, change) {
+        decisions_stand(court, &mut finding);
+    }
+    finding
+}
+
+/// What has ended is still known: as an operation, or by its tombstone.
+pub(super) fn memory_outlives(court: &Court<'_>) -> Finding {
+    let mut finding = Finding::default();
+    let gone = |_: &BelievedOperation, now: Option<&BelievedOperation>| {
+        now.is_none().then(|| "is not known any more".to_owned())
+    };
+    if !compared(court, &mut finding, MEMORY_OUTLIVES, gone) {
+        begun_twice(court, &mut finding);
+    }
+    finding
+}
+
+/// One request whose deliveries were told twice that they are new.
+fn begun_twice(court: &Court<'_>, finding: &mut Finding) {
+    let operations: BTreeMap<&str, &str> = court
+        .run
+        .deliveries()
+        .map(|delivery| (delivery.name.as_str(), delivery.operation.as_str()))
+        .collect();
+    let mut begun: BTreeMap<&str, Step> = BTreeMap::new();
+    for event in court.run.history.events() {
+        let Kind::Received { exchange, status: 200..=299, summary, .. } = &event.kind else { continue };
+        let Some(operation) = operations.get(exchange.about.as_str()) else { continue };
+        if exchange.call != Call::Deliver || summary != "new" {
+            continue;
+        }
+        finding.looked();
+        if let Some(first) = begun.insert(operation, event.step) {
+            let message = format!("{operation} was taken for new twice.");
+            finding.violated(MEMORY_OUTLIVES, operation, vec![first, event.step], message);
+            return;
+        }
+    }
+}
+
+/// Compares what was firmly known of each operation with what is known later; whether something is wrong.
+fn compared(
+    court: &Court<'_>,
+    finding: &mut Finding,
+    invariant: InvariantId,
+    change: impl Fn(&BelievedOperation, Option<&BelievedOperation>) -> Option<String>,
+) -> bool {
     let mut known: BTreeMap<&str, (&BelievedOperation, Step)> = BTreeMap::new();
     for at in &court.run.beliefs {
         for (name, (before, since)) in &known {
             finding.looked();
-            if let Some(change) = taken_back(before, at.belief.operation(name)) {
+            if let Some(change) = change(before, at.belief.operation(name)) {
                 let message = format!("{name} was {} and {change}.", stands(before));
                 // Where it was read says nothing of what was forgotten.
-                finding.violated(MONOTONE, name, last_until(court.run, name, *since), message);
-                return finding;
+                finding.violated(invariant, name, last_until(court.run, name, *since), message);
+                return true;
             }
         }
         if is_firm(court.run, at) {
@@ -32,8 +82,7 @@ pub(super) fn monotone(court: &Court<'_>) -> Finding {
             }
         }
     }
-    decisions_stand(court, &mut finding);
-    finding
+    false
 }
 
 /// Whether a power cut could not take it away: a process that is killed before a sync takes effect leaves
@@ -51,8 +100,7 @@ fn is_firm(run: &Run, at: &BeliefAt) -> bool {
 }
 
 /// What is wrong with an operation's later standing, in words.
-fn taken_back(before: &BelievedOperation, now: Option<&BelievedOperation>) -> Option<String> {
-    let Some(now) = now else { return Some("is not known any more".into()) };
+fn taken_back(before: &BelievedOperation, now: &BelievedOperation) -> Option<String> {
     let ended = before.standing.is_terminal();
     let record_changed = before.record.is_some() && before.record != now.record;
     (ended && before.words != now.words || record_changed).then(|| format!("became {}", stands(now)))

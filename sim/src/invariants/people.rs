@@ -21,7 +21,8 @@ pub(super) fn traced(court: &Court<'_>) -> Finding {
         let Some(last) = taken.iter().max() else { continue };
         // Read after the last answer was heard.
         let later = court.lasting.iter().filter(|believed| believed.step >= *last);
-        for op in later.filter_map(|believed| believed.operations.get(operation)) {
+        let of_it = later.filter_map(|believed| believed.operations.get(operation));
+        for op in of_it.filter(|op| !op.purged) {
             finding.looked();
             let told = |text: &str| !text.trim().is_empty();
             let whole = |act: &&crate::belief::BelievedDecision| {

@@ -101,6 +101,7 @@ impl Told {
             _ => Standing::InDoubt,
         };
         let operation = BelievedOperation {
+            purged: false,
             decisions: vec![],
             name: OPERATION.into(),
             standing,

@@ -83,6 +83,7 @@ mod tests {
 
     fn op(words: &str, waiting: Waiting) -> BelievedOperation {
         BelievedOperation {
+            purged: false,
             name: "R17:create-ticket:v1".into(),
             standing: Standing::InDoubt,
             words: words.into(),

@@ -113,7 +113,7 @@ impl Trial {
     /// These requests and deliveries; nobody looks at a case unless [`Trial::with_people`] says so.
     pub(super) fn of(requests: Vec<Ask>, deliveries: Vec<Delivery>, faults: Vec<Fault>) -> Trial {
         let desk = DeskPlan { service_ms: 30, lag_ms: 60_000, seed: 1 };
-        let workload = Workload { requests, deliveries, person_after_ms: None, made_anew: false, desk };
+        let workload = Workload { requests, deliveries, desk, ..Workload::default() };
         Trial { workload, faults }
     }
 

@@ -6,7 +6,7 @@
 //! the head too: note the head that [`Contents::verify`] gives elsewhere, and even that shows.
 
 use super::rows::{Contents, StoredDelivery};
-use super::{Attempt, Authorised, Evidence, Operation, person};
+use super::{Attempt, Authorised, Evidence, Operation, Tombstone, person};
 use crate::operation::WireKey;
 use crate::state::State;
 use data_encoding::HEXLOWER;
@@ -50,13 +50,31 @@ impl Content {
         content.text(text.unwrap_or_default())
     }
 
-    fn link(self, before: &Link) -> Link {
-        let seq = before.seq + 1;
-        let mut hasher = Sha256::new();
-        hasher.update(before.hash.as_bytes());
-        hasher.update(seq.to_be_bytes());
-        hasher.update(self.0.finalize());
-        Link { seq, hash: HEXLOWER.encode(&hasher.finalize()) }
+    /// The hash, hexadecimal.
+    pub(super) fn digest(self) -> String {
+        HEXLOWER.encode(&self.0.finalize())
+    }
+}
+
+/// The link of a row with this content after another one.
+fn link_after(before: &Link, content: &str) -> Link {
+    let seq = before.seq + 1;
+    let mut hasher = Sha256::new();
+    hasher.update(before.hash.as_bytes());
+    hasher.update(seq.to_be_bytes());
+    hasher.update(HEXLOWER.decode(content.as_bytes()).unwrap_or_default());
+    Link { seq, hash: HEXLOWER.encode(&hasher.finalize()) }
+}
+
+impl Tombstone {
+    pub(super) fn content(&self) -> Content {
+        Content::of("tombstone")
+            .text(self.key.as_str())
+            .text(self.fingerprint.as_str())
+            .text(self.state.as_str())
+            .maybe(self.external_ref.as_deref())
+            .number(self.ended.0)
+            .number(self.purged.0)
     }
 }
 
@@ -111,7 +129,7 @@ pub(super) fn head(db: &Connection) -> rusqlite::Result<Head> {
 
 /// The link of a row that is about to be added.
 pub(super) fn next(tx: &Connection, content: Content) -> rusqlite::Result<Link> {
-    Ok(content.link(&head(tx)?))
+    Ok(link_after(&head(tx)?, &content.digest()))
 }
 
 /// Makes a link the last one, once its row was added.
@@ -138,11 +156,18 @@ impl Contents {
         for operation in &self.operations {
             self.agrees(operation)?;
         }
+        for stone in &self.tombstones {
+            let key = stone.key.as_str();
+            let linked = self.refs.iter().filter(|(_, to)| to == key).map(|(found, _)| found);
+            if !linked.eq(&stone.external_ref) {
+                return Err(Tampered(format!("{key} was removed, and another record is linked to it")));
+            }
+        }
         Ok(head)
     }
 
     /// Every row with its content, hashed anew, and its name.
-    fn rows(&self) -> Result<Vec<(&Link, Content, String)>, Tampered> {
+    pub(super) fn rows(&self) -> Result<Vec<(&Link, Content, String)>, Tampered> {
         let operations: BTreeMap<&str, &Operation> =
             self.operations.iter().map(|operation| (operation.key.as_str(), operation)).collect();
         let operation_of = |key: &str, name: &str| {
@@ -169,6 +194,9 @@ impl Contents {
             operation_of(key, &name)?;
             rows.push((&row.link, row.content(key), name));
         }
+        for stone in &self.tombstones {
+            rows.push((&stone.link, stone.content(), format!("the tombstone of {}", stone.key)));
+        }
         rows.sort_by_key(|(link, ..)| link.seq);
         Ok(rows)
     }
@@ -181,8 +209,13 @@ impl Contents {
 
     fn walk(&self) -> Result<Head, Tampered> {
         let mut last = Link::default();
+        let mut purged = self.purged.iter().peekable();
         for (link, content, name) in self.rows()? {
-            let expected = content.link(&last);
+            // Of a row that was removed its content's hash is left.
+            while let Some((_, content)) = purged.next_if(|(seq, _)| *seq == last.seq + 1) {
+                last = link_after(&last, content);
+            }
+            let expected = link_after(&last, &content.digest());
             if link.seq != expected.seq {
                 let missing = expected.seq;
                 return Err(Tampered(format!(
@@ -193,6 +226,12 @@ impl Contents {
                 return Err(Tampered(format!("{name} is not what was written there (row {})", link.seq)));
             }
             last = expected;
+        }
+        while let Some((_, content)) = purged.next_if(|(seq, _)| *seq == last.seq + 1) {
+            last = link_after(&last, content);
+        }
+        if let Some((seq, _)) = purged.peek() {
+            return Err(Tampered(format!("row {seq} of the chain is there and was removed")));
         }
         if last == self.head {
             return Ok(last);

@@ -104,6 +104,25 @@ pub struct Operation {
     pub cancelled: bool,
 }
 
+/// What is kept of an operation whose records were removed: enough to know it again for ever.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tombstone {
+    /// Its key.
+    pub key: OperationKey,
+    /// What it meant.
+    pub fingerprint: Fingerprint,
+    /// How it ended.
+    pub state: State,
+    /// The destination's record.
+    pub external_ref: Option<String>,
+    /// When it ended.
+    pub ended: Timestamp,
+    /// When its records were removed.
+    pub purged: Timestamp,
+    /// Where it stands in the chain.
+    pub link: Link,
+}
+
 /// A person's permission for one send more.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Authorisation {

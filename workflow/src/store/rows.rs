@@ -3,7 +3,7 @@
 use super::chain::{Head, Link};
 use super::{
     Alert, Attempt, Authorisation, Authorised, Discrepancy, Dossier, Evidence, Exception, Operation,
-    StoreError, chain,
+    StoreError, Tombstone, chain,
 };
 use crate::clock::Timestamp;
 use crate::operation::{Fingerprint, FrozenRequest, OperationKey, WireKey};
@@ -13,6 +13,10 @@ use rusqlite::{Connection, OptionalExtension as _, Row};
 const OPERATION: &str =
     "select key, state, wire_key, fingerprint, frozen, generation, version, sends, checks,
   first_intent, last_possible_send, not_before, external_ref, open, cancelled from operation";
+
+const OPERATION_AND_END: &str =
+    "select key, state, wire_key, fingerprint, frozen, generation, version, sends, checks,
+  first_intent, last_possible_send, not_before, external_ref, open, cancelled, updated from operation";
 
 const EXCEPTION: &str =
     "select e.id, e.operation, e.reason, e.owner, e.deadline, e.escalate_to, e.opened, e.facts,
@@ -226,6 +230,10 @@ pub struct Contents {
     pub refs: Vec<(String, String)>,
     /// Whatever contradicts what is recorded.
     pub discrepancies: Vec<Discrepancy>,
+    /// What is kept of operations whose records were removed.
+    pub tombstones: Vec<Tombstone>,
+    /// Of each row of the chain that was removed, its number and the hash of its content.
+    pub purged: Vec<(i64, String)>,
     /// The chain's last link, as the store notes it.
     pub head: Head,
 }
@@ -238,22 +246,24 @@ pub fn read_all(db: &Connection) -> Result<Contents, StoreError> {
     read_tables(db).map_err(|e| super::open::classify(&e, false))
 }
 
+const DELIVERY: &str =
+    "select source, delivery_id, operation, outcome, digest, received, seq, hash from delivery";
+
+fn delivery(row: &Row<'_>) -> rusqlite::Result<StoredDelivery> {
+    Ok(StoredDelivery {
+        source: row.get(0)?,
+        delivery_id: row.get(1)?,
+        operation: row.get(2)?,
+        outcome: row.get(3)?,
+        digest: row.get(4)?,
+        received: Timestamp(row.get(5)?),
+        link: Link { seq: row.get(6)?, hash: row.get(7)? },
+    })
+}
+
 pub(super) fn read_tables(db: &Connection) -> rusqlite::Result<Contents> {
-    let delivery = |row: &Row<'_>| {
-        Ok(StoredDelivery {
-            source: row.get(0)?,
-            delivery_id: row.get(1)?,
-            operation: row.get(2)?,
-            outcome: row.get(3)?,
-            digest: row.get(4)?,
-            received: Timestamp(row.get(5)?),
-            link: Link { seq: row.get(6)?, hash: row.get(7)? },
-        })
-    };
-    let sql = "select source, delivery_id, operation, outcome, digest, received, seq, hash from delivery
-               order by source, delivery_id";
     Ok(Contents {
-        deliveries: list(db, sql, [], delivery)?,
+        deliveries: list(db, &format!("{DELIVERY} order by source, delivery_id"), [], delivery)?,
         operations: list(db, &format!("{OPERATION} order by key"), [], operation)?,
         attempts: list(db, &format!("{ATTEMPT} order by operation, n"), [], |row| {
             Ok((row.get(0)?, attempt(row)?))
@@ -277,8 +287,65 @@ pub(super) fn read_tables(db: &Connection) -> rusqlite::Result<Contents> {
             Ok((row.get(0)?, row.get(1)?))
         })?,
         discrepancies: discrepancies(db)?,
+        tombstones: list(db, &format!("{TOMBSTONE} order by key"), [], tombstone)?,
+        purged: list(db, "select seq, content from purged order by seq", [], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })?,
         head: chain::head(db)?,
     })
+}
+
+const TOMBSTONE: &str = "select key, fingerprint, state, ref, ended, purged, seq, hash from tombstone";
+
+fn tombstone(row: &Row<'_>) -> rusqlite::Result<Tombstone> {
+    Ok(Tombstone {
+        key: OperationKey::from_printed(row.get::<_, String>(0)?),
+        fingerprint: Fingerprint::from_stored(row.get::<_, String>(1)?),
+        state: state_at(row, 2)?,
+        external_ref: row.get(3)?,
+        ended: Timestamp(row.get(4)?),
+        purged: Timestamp(row.get(5)?),
+        link: Link { seq: row.get(6)?, hash: row.get(7)? },
+    })
+}
+
+/// What is left of an operation of this key.
+pub(super) fn tombstone_of(db: &Connection, key: &str) -> rusqlite::Result<Option<Tombstone>> {
+    db.prepare_cached(&format!("{TOMBSTONE} where key = ?1"))?.query_row([key], tombstone).optional()
+}
+
+/// The chain's rows of one operation, and nothing else of the store.
+pub(super) fn rows_of(db: &Connection, operation: Operation) -> rusqlite::Result<Contents> {
+    let key = operation.key.to_string();
+    let of = format!("{DELIVERY} where operation = ?1");
+    Ok(Contents {
+        deliveries: list(db, &of, [&key], delivery)?,
+        attempts: list(db, &format!("{ATTEMPT} where operation = ?1"), [&key], |row| {
+            Ok((row.get(0)?, attempt(row)?))
+        })?,
+        evidence: list(db, &format!("{EVIDENCE} where operation = ?1"), [&key], |row| {
+            Ok((row.get(0)?, evidence(row)?))
+        })?,
+        operations: vec![operation],
+        ..Contents::default()
+    })
+}
+
+/// Operations that ended before a time, with nothing left to decide, the oldest first.
+pub(super) fn ended_before(
+    db: &Connection,
+    time: Timestamp,
+    limit: u32,
+) -> rusqlite::Result<Vec<(Operation, Timestamp)>> {
+    // What somebody answers for without a proof is watched for ever.
+    let sql = format!(
+        "{OPERATION_AND_END} where open = 0 and updated <= ?1
+           and (state like 'completed/%' or state like 'rejected/%') and state <> 'rejected/accepted_risk'
+           and not exists(select 1 from exception e where e.operation = key and e.closed is null)
+           and not exists(select 1 from discrepancy d where d.operation = key and d.status in ('seen', 'open'))
+         order by updated, key limit ?2"
+    );
+    list(db, &sql, rusqlite::params![time.0, limit], |row| Ok((operation(row)?, Timestamp(row.get(15)?))))
 }
 
 const DISCREPANCY: &str = "select id, kind, operation, ref, severity, detail, proposal, found, seen, status, settled from discrepancy";

@@ -3,7 +3,7 @@
 use super::rows::StoredDelivery;
 use super::{
     Accepted, Attempt, Evidence, Finding, Intent, Link, NewDelivery, NewEvidence, NewException, NewOperation,
-    Sighting, Written, chain, discrepancies, person, rows,
+    Sighting, Tombstone, Written, chain, discrepancies, person, rows,
 };
 use crate::clock::Timestamp;
 use crate::explain::CHANGED_AFTER_REJECTION;
@@ -20,6 +20,9 @@ pub(super) fn accept(
     on_change: &NewException,
 ) -> rusqlite::Result<Accepted> {
     let key = operation.key.as_str();
+    if let Some(stone) = rows::tombstone_of(tx, key)? {
+        return accept_after_end(tx, now, delivery, (operation, &stone), &on_change.owner);
+    }
     let sql =
         "insert into operation values(?1, ?2, ?3, ?4, ?5, 0, 1, 0, 0, null, null, 0, null, ?6, ?7, ?7, 0)
                on conflict do nothing";
@@ -58,6 +61,26 @@ pub(super) fn accept(
             &operation.key,
             &NewException { facts: facts.to_owned(), ..on_change.clone() },
         )?;
+    }
+    Ok(Accepted::Changed)
+}
+
+/// A repeat of what has long ended, and was removed: it is known all the same.
+fn accept_after_end(
+    tx: &Connection,
+    now: Timestamp,
+    delivery: &NewDelivery,
+    (operation, stone): (&NewOperation, &Tombstone),
+    owner: &str,
+) -> rusqlite::Result<Accepted> {
+    let key = operation.key.as_str();
+    if operation.fingerprint == stone.fingerprint {
+        record(tx, now, delivery, Some(key), "same", None)?;
+        return Ok(Accepted::Same { state: stone.state });
+    }
+    // There is nothing left to decide on: its owner is told.
+    if record(tx, now, delivery, Some(key), "changed", None)? {
+        raise(tx, now, key, Reason::ChangedRequest.code(), owner)?;
     }
     Ok(Accepted::Changed)
 }
