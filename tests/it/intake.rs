@@ -19,6 +19,8 @@ const NOTHING: Contents = Contents {
     authorisations: vec![],
     refs: vec![],
     discrepancies: vec![],
+    tombstones: vec![],
+    purged: vec![],
     head: Link { seq: 0, hash: String::new() },
 };
 

@@ -47,6 +47,8 @@ mod people;
 #[cfg(not(madsim))]
 mod process;
 #[cfg(not(madsim))]
+mod purge;
+#[cfg(not(madsim))]
 mod queue;
 #[cfg(madsim)]
 mod readme;
