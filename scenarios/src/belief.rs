@@ -128,7 +128,7 @@ fn discrepancy(found: &workflow::store::Discrepancy) -> Option<BelievedDiscrepan
         "missing_there" => Discrepancy::Missing,
         "field_mismatch" => Discrepancy::Differs,
         "duplicate_there" => Discrepancy::Double,
-        "exists_but" => Discrepancy::Exists,
+        kind if kind.starts_with("exists_but") => Discrepancy::Exists,
         _ => Discrepancy::Other,
     };
     (found.status != "seen").then(|| BelievedDiscrepancy {

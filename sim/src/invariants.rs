@@ -112,7 +112,6 @@ struct Court<'a> {
     contract: Arc<Contract>,
     recovery: Recovery,
     max_sends: u32,
-    assumptions: Assumptions,
 }
 
 impl Court<'_> {
@@ -183,7 +182,6 @@ pub fn judge(run: &Run, scenario: &dyn Scenario) -> Judgement {
         recovery: destinations::recovery(&contract, &assumptions),
         contract,
         max_sends: scenario.max_sends(),
-        assumptions,
     };
     let mut violations = vec![];
     let mut evaluated = vec![];
@@ -200,7 +198,7 @@ pub fn judge(run: &Run, scenario: &dyn Scenario) -> Judgement {
     violations.sort_by_key(|violation| Some(violation.invariant.id) != named);
     let goals = scenario.goals().iter().map(|goal| (goal.reached)(run)).collect();
     let fingerprints = violations.iter().map(|violation| fingerprint(violation, run)).collect();
-    let terms = Terms { contract: &court.contract, assumptions: &court.assumptions };
+    let terms = Terms { contract: &court.contract, assumptions: &assumptions };
     let verdict = match &run.end {
         End::Harness(why) => Verdict::Harness(why.clone()),
         _ if let Some(why) = terms.unsurvivable(&run.plan.tape) => Verdict::Invalid(why),

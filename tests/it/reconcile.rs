@@ -149,6 +149,30 @@ fn a_doubt_with_one_record_of_its_own_ends_with_it() {
     assert_eq!(books.typed(&["reconcile"]).0, 0, "{told}");
 }
 
+/// A refusal was taken for a proof, and the record is there: nothing is sent any more, and it is not withdrawn
+/// either.
+#[test]
+fn a_record_that_should_not_be_there_stops_the_next_send() {
+    let patient = Policy { first_pause: std::time::Duration::from_secs(60), ..How::hasty().policy };
+    let books = Books::open("desk_strong_lookup", &[(1, Outcome::ErrorAfter(429))], patient);
+    books.process.deliver("d-1", &request("R17"));
+    books.process.until(R17, "validated/backoff");
+    assert_eq!(books.typed(&["reconcile"]).0, 1);
+    let known = books.process.until(R17, "requiring_verification/exception_unsent");
+    assert_eq!(known["exceptions"][0]["reason"], "conflict");
+    let decide = |act: &str| books.process.decide(R17, act, &json!({"by": "c42", "reason": "r"}));
+    for act in ["authorise_resend", "reject"] {
+        assert_eq!(decide(act).status, 409, "{act}");
+    }
+    assert_eq!(decide("cancel").status, 200);
+    assert_eq!(books.process.explain(R17)["detail"], "requiring_verification/exception_unsent");
+    let found = json!({"by": "c42", "reason": "it is there", "ref": "T93"});
+    assert_eq!(books.process.decide(R17, "confirm_found", &found).status, 200);
+    assert_eq!((books.desk.creates(), books.desk.records()), (1, vec!["T93".into()]));
+    assert!(books.alerts().contains(&"cancelled_too_late".to_owned()), "somebody has to undo it");
+    assert!(books.place.contents().verify().is_ok());
+}
+
 #[test]
 fn what_cannot_be_read_closes_nothing_and_bad_input_is_told() {
     let Books { place, desk, process, .. } = Books::filled();

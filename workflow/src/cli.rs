@@ -204,9 +204,9 @@ fn take(act: &Act) -> Result<String, CliError> {
     Ok(format!("{action}: {} is {stands}\n", signed.operation))
 }
 
-/// Has the records compared. A balance that does not close is a refusal, with the report all the same.
+/// Has the records compared. What is open, or could not be read, is a refusal, with the report all the same.
 fn reconcile(service: &str, format: Format) -> Result<String, CliError> {
-    let (status, report) = Remote::at(service)?.post("/reconcile", &json!({}))?;
+    let (status, report) = Remote::at(service)?.patiently().post("/reconcile", &json!({}))?;
     expect(status, &report)?;
     let text = match format {
         Format::Json => format!("{report}\n"),

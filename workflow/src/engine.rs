@@ -49,6 +49,8 @@ pub(crate) struct Shared {
     people: OnceLock<Store>,
     pub(crate) connector: Connector,
     pub(crate) agenda: Agenda,
+    /// Held by the one reconciliation that is under way.
+    pub(crate) reconciling: tokio::sync::Mutex<()>,
     /// Told when a case was opened.
     pub(crate) cases: Notify,
     stopped: watch::Sender<Option<StoreError>>,
@@ -79,6 +81,7 @@ impl Engine {
             store,
             people: OnceLock::new(),
             connector,
+            reconciling: tokio::sync::Mutex::default(),
             cases: Notify::new(),
             stopped: watch::Sender::new(None),
         };

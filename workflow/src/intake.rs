@@ -7,6 +7,7 @@ use crate::licence::Reason;
 use crate::mutant::{Mistake, Mutant};
 use crate::operation::{OperationKey, sha256_hex};
 use crate::people::{ACTIONS, DecisionError, SAID, read, read_said};
+use crate::reconcile::ReconcileError;
 use crate::store::{Accepted, NewDelivery, NewException, NewOperation, StoreError};
 use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt as _, Full};
@@ -109,6 +110,8 @@ impl Engine {
                 self.post_said(id, says, &body).await
             }
             (&Method::POST, ["reconcile"]) => {
+                // Whoever asks says so in JSON: a page in a browser cannot do that without leave.
+                self.read_json(request).await?;
                 // Who hangs up does not stop it half way.
                 let engine = self.clone();
                 let done = tokio::spawn(async move { engine.reconcile().await });
@@ -117,7 +120,10 @@ impl Engine {
                         let body = serde_json::to_value(report).expect("a report is plain data");
                         Ok((StatusCode::OK, body))
                     }
-                    Err(error) => Err(self.unavailable(&error)),
+                    Err(ReconcileError::UnderWay) => {
+                        Err(refusal(StatusCode::CONFLICT, ReconcileError::UnderWay.to_string()))
+                    }
+                    Err(ReconcileError::Store(error)) => Err(self.unavailable(&error)),
                 }
             }
             (

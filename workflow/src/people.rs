@@ -14,6 +14,7 @@ use crate::store::{
     Decision, Discrepancy, Exception, Head, Settled, StoreError, Tampered, Tombstone, Written,
 };
 
+pub(crate) use judge::{claims, is_contradicted};
 pub use offers::Offer;
 pub(crate) use offers::offers;
 pub use posted::{ACTIONS, SAID};
@@ -182,7 +183,18 @@ impl Engine {
         status: &'static str,
         said: Decider,
     ) -> Result<Option<Discrepancy>, DecisionError> {
-        let hidden = self.shared.hidden("");
+        let store = self.shared.people()?;
+        let known = self.shared.asked(async { store.discrepancies().await }).await?;
+        let about = known.into_iter().find(|known| known.id == id).and_then(|known| known.operation);
+        let dossier = match about {
+            Some(name) => {
+                let key = OperationKey::from_printed(name);
+                self.shared.asked(async { store.dossier(key).await }).await?
+            }
+            None => None,
+        };
+        let hidden =
+            self.shared.hidden(dossier.as_ref().map_or("", |dossier| &dossier.operation.frozen.body));
         let (by, reason) = (hidden.clean(said.by.trim()), hidden.clean(said.reason.trim()));
         for (value, field) in [(&by, "by"), (&reason, "reason")] {
             if value.is_empty() {
@@ -190,7 +202,6 @@ impl Engine {
             }
         }
         let settled = Settled { id: id.to_owned(), status, by, reason };
-        let store = self.shared.people()?;
         Ok(self.shared.asked(async { store.settle_discrepancy(settled).await }).await?)
     }
 
@@ -289,6 +300,7 @@ impl Engine {
             external_ref: judged.external_ref,
             case: judged.case,
             permits,
+            owner: self.shared.workflow.definition.owner.clone(),
         };
         match store.decide(decision).await? {
             Written::Done => {

@@ -19,8 +19,8 @@ pub struct Policy {
     pub absence_max_age: Duration,
     /// How long a person's permission to send lasts. 15 min.
     pub authorisation_for: Duration,
-    /// How long the records of an ended operation are kept; a tombstone stays for ever. None: for ever. Longer than
-    /// any source delivers again and anybody asks.
+    /// How long the records of an ended operation are kept; a tombstone stays for ever. None: for ever.
+    /// Longer than any source delivers again and anybody asks.
     pub keep_ended: Option<Duration>,
     /// Operations handled at one time. 4.
     pub workers: usize,

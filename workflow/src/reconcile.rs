@@ -5,14 +5,20 @@
 //! any more is closed by the run that does not see it. Nothing is corrected but one thing: an operation in
 //! doubt with exactly one record of its own is completed with it.
 
+mod judge;
+
 use crate::engine::{Engine, Shared};
-use crate::evidence::{LookupReport, Ownership, Record, ownership};
+use crate::evidence::{LookupReport, Record};
 use crate::known::Known;
+use crate::licence::Reason;
 use crate::mutant::Mistake;
+use crate::operation::WireKey;
+use crate::people::is_contradicted;
 use crate::state::{Event, Public, State};
-use crate::store::{Discrepancy, Dossier, NewEvidence, Operation, Sighting, StoreError};
+use crate::store::{Discrepancy, Dossier, Look, NewEvidence, StoreError};
+use judge::{Judged, Proves, judge};
 use serde::Serialize;
-use serde_json::Value;
+use std::time::Duration;
 
 /// Operations that are read at once.
 const PAGE: u32 = 200;
@@ -25,15 +31,17 @@ pub struct Reconciliation {
     /// What could not be read, and why: nothing is concluded from it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<Unread>,
-    /// Whatever contradicts what is recorded, closed or not, the latest first.
+    /// Operations that were under way, or moved on meanwhile: they are left to the next run.
+    pub moved: u64,
+    /// Whatever contradicts what is recorded and was not seen to be gone, the latest first.
     pub discrepancies: Vec<Discrepancy>,
     /// What this destination does not let anybody see.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_observable: Vec<&'static str>,
 }
 
-/// The sums of a reconciliation. `completed = matched + missing_there + wrong_link + unread`;
-/// `records = matched + duplicate_extra + exists_but`.
+/// The sums of a reconciliation, over the operations that stood still: `completed = matched + missing_there +
+/// wrong_link + unread`, and `records = matched + duplicate_extra + exists_but`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Balance {
     /// Operations that are completed.
@@ -54,16 +62,6 @@ pub struct Balance {
     pub exists_but: u64,
 }
 
-impl Balance {
-    /// Whether the sums agree, and nothing is missing, double or unread.
-    pub fn closes(&self) -> bool {
-        let Balance { completed, matched, missing_there, wrong_link, unread, .. } = *self;
-        completed == matched + missing_there + wrong_link + unread
-            && self.records == matched + self.duplicate_extra + self.exists_but
-            && missing_there + wrong_link + unread + self.duplicate_extra + self.exists_but == 0
-    }
-}
-
 /// An operation whose records could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Unread {
@@ -78,21 +76,35 @@ pub struct Unread {
 struct Seen {
     /// The record that is linked to it; none where the destination says that there is none.
     linked: Option<Result<Option<Record>, String>>,
-    /// Every record that a look-up by our reference shows; none where there is no such look-up.
+    /// Every record that look-ups by its references show; none where there is no such look-up.
     found: Option<Result<Vec<Record>, String>>,
 }
 
+/// Why there is no report.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReconcileError {
+    /// Two at once would take one moment for two looks.
+    #[error("a reconciliation is under way: wait for its report")]
+    UnderWay,
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
 impl Engine {
-    /// Compares every operation that was ever sent with the destination's records, both ways.
+    /// Compares every operation that was ever sent with the destination's records, both ways, one after
+    /// another: it takes two exchanges an operation.
     ///
     /// # Errors
-    /// When the store fails; what the destination does not answer is in the report.
-    pub async fn reconcile(&self) -> Result<Reconciliation, StoreError> {
+    /// When another one is under way, or the store fails; what the destination does not answer is in the
+    /// report.
+    pub async fn reconcile(&self) -> Result<Reconciliation, ReconcileError> {
+        let Ok(_alone) = self.shared.reconciling.try_lock() else { return Err(ReconcileError::UnderWay) };
         let done = self.shared.reconcile().await;
         if let Err(error) = &done {
             self.shared.stop(error);
         }
-        done
+        Ok(done?)
     }
 }
 
@@ -106,10 +118,13 @@ impl Shared {
             let Some(last) = page.last() else { break };
             after = last.key.to_string();
             for operation in page {
-                self.compare(operation, &mut report).await?;
+                if let Some(dossier) = self.store.load(operation.key).await? {
+                    self.compare(dossier, &mut report).await?;
+                }
             }
         }
         report.discrepancies = store.discrepancies().await?;
+        report.discrepancies.retain(|found| found.status != "corrected");
         report.not_observable.push("records that carry no reference of ours, or one of an unknown operation");
         if self.workflow.recovery.lookup.is_none() {
             report.not_observable.push("records of operations that are not completed, and duplicates");
@@ -117,49 +132,111 @@ impl Shared {
         Ok(report)
     }
 
-    /// Compares one operation; what has moved on meanwhile is left to the next run.
-    async fn compare(&self, operation: Operation, report: &mut Reconciliation) -> Result<(), StoreError> {
-        let seen = self.see(&operation).await;
-        let Some(now) = self.store.load(operation.key.clone()).await? else { return Ok(()) };
-        let blind = self.mutant().is(Mistake::NoSecondLook);
-        if now.operation.version != operation.version && !blind {
+    /// Compares one operation. What is under way, or has moved on meanwhile, is left to the next run.
+    async fn compare(&self, before: Dossier, report: &mut Reconciliation) -> Result<(), StoreError> {
+        let (key, blind) = (before.operation.key.clone(), self.mutant().is(Mistake::NoSecondLook));
+        if matches!(before.operation.state, State::Sent | State::SentInDoubt) && !blind {
+            report.moved += 1;
             return Ok(());
         }
-        let judged = judge(&operation, &now, &seen, self.mutant().is(Mistake::ReconciledOneWay));
-        report.add(&operation, &seen, &judged);
+        let looked = self.store.now();
+        let seen = self.see(&before).await;
+        let Some(now) = self.store.load(key.clone()).await? else { return Ok(()) };
+        if now.operation.version != before.operation.version && !blind {
+            report.moved += 1;
+            return Ok(());
+        }
+        let mut judged = judge(&before, &now, &seen, self.mutant().is(Mistake::ReconciledOneWay));
+        if let Proves::Completes(record) = &judged.proves
+            && self.people()?.is_linked_elsewhere(record.id.clone(), key.clone()).await?
+        {
+            judged.proves = Proves::Nothing;
+        }
+        report.add(&before, &seen, &judged);
         // What could not be read closes nothing.
         if seen.is_whole() {
-            let owner = self.workflow.definition.owner.clone();
-            let lag = if blind { std::time::Duration::ZERO } else { self.second_look_after() };
-            let sighted = self.people()?.sighted(operation.key.clone(), judged.sightings, lag, owner).await;
-            sighted?;
+            let look = Look {
+                at: looked,
+                version: now.operation.version,
+                again_after: if blind { Duration::ZERO } else { self.second_look_after() },
+                is_shown: judged.is_shown,
+                owner: self.workflow.definition.owner.clone(),
+            };
+            self.people()?.sighted(key, judged.sightings, look).await?;
         }
-        if let Some(record) = judged.completes {
-            let detail = format!("{} is the one record with its reference", record.id);
-            let evidence = NewEvidence { class: "confirmed", source: "reconciliation".into(), detail };
-            self.record(Known::from(now), Event::Confirmed, evidence, Some(record.id)).await?;
+        self.act_on(now, judged.proves).await
+    }
+
+    /// What the records prove of an operation that is not completed.
+    async fn act_on(&self, now: Dossier, proves: Proves) -> Result<(), StoreError> {
+        let evidence = |record: &Record, source: &str, says: &str| NewEvidence {
+            class: "confirmed",
+            source: source.into(),
+            detail: format!("{} {says}", record.id),
+        };
+        match proves {
+            Proves::Nothing => {}
+            Proves::Completes(record) => {
+                let evidence = evidence(&record, "reconciliation", "is the one record with its reference");
+                self.record(Known::from(now), Event::Confirmed, evidence, Some(record.id)).await?;
+            }
+            Proves::Contradicts(_) if is_contradicted(&now) => {}
+            // Every send was proven to have done nothing, and there it is: nothing is sent any more.
+            Proves::Contradicts(record) => {
+                let evidence = evidence(&record, "late reconciliation", "is there, with its reference");
+                if now.operation.state == State::Backoff {
+                    let event = Event::OpenException;
+                    self.write(Known::from(now), event, evidence, None, Some(Reason::Conflict)).await?;
+                } else {
+                    let sends = now.operation.sends;
+                    let late = NewEvidence { source: "reconciliation".into(), ..evidence };
+                    self.write_late(now.operation, sends, late, Some(record.id)).await?;
+                }
+            }
         }
         Ok(())
     }
 
-    /// How much later the second look at a finding must be: nothing lags or is on its way any more then.
-    fn second_look_after(&self) -> std::time::Duration {
+    /// How much later the second look at a finding must be: nothing lags any more then.
+    fn second_look_after(&self) -> Duration {
         let lag = self.workflow.recovery.lookup.as_ref().map(|rule| rule.lag).unwrap_or_default();
         lag.max(self.workflow.definition.assumptions.max_transit)
     }
 
-    async fn see(&self, operation: &Operation) -> Seen {
+    async fn see(&self, dossier: &Dossier) -> Seen {
+        let operation = &dossier.operation;
         let patience = self.workflow.definition.policy.send_timeout;
         let hidden = self.hidden(&operation.frozen.body);
         let linked = match &operation.external_ref {
             Some(id) => Some(self.connector.fetch(id, patience).await.map_err(|why| hidden.clean(&why))),
             None => None,
         };
-        let found = match self.look_up(&self.lookup_value(operation)).await {
-            Some(LookupReport::Complete { matches, .. }) => Some(Ok(matches)),
-            Some(LookupReport::Incomplete(why)) => Some(Err(hidden.clean(&why))),
-            None => None,
-        };
+        let mut values = vec![self.lookup_value(operation)];
+        // Records of older keys are its own, too.
+        for attempt in &dossier.attempts {
+            let mut older = operation.clone();
+            older.wire_key = WireKey::from_stored(attempt.wire_key.clone());
+            let value = self.lookup_value(&older);
+            if !values.contains(&value) {
+                values.push(value);
+            }
+        }
+        let mut found: Option<Result<Vec<Record>, String>> = None;
+        for value in values {
+            let more = match self.look_up(&value).await {
+                Some(LookupReport::Complete { matches, .. }) => Ok(matches),
+                Some(LookupReport::Incomplete(why)) => Err(hidden.clean(&why)),
+                None => break,
+            };
+            found = Some(match (found, more) {
+                (Some(Err(why)), _) | (_, Err(why)) => Err(why),
+                (before, Ok(more)) => {
+                    let mut all = before.and_then(Result::ok).unwrap_or_default();
+                    all.extend(more);
+                    Ok(all)
+                }
+            });
+        }
         Seen { linked, found }
     }
 }
@@ -175,119 +252,9 @@ impl Seen {
     }
 }
 
-/// What follows from what was seen of one operation.
-#[derive(Clone, Debug, Default)]
-struct Judged {
-    sightings: Vec<Sighting>,
-    matched: bool,
-    missing: bool,
-    wrong: bool,
-    /// Records that a look-up shows beside the linked one.
-    others: u64,
-    /// The one record that completes it.
-    completes: Option<Record>,
-}
-
-fn judge(operation: &Operation, now: &Dossier, seen: &Seen, one_way: bool) -> Judged {
-    let mut judged = Judged::default();
-    let sent: Value = serde_json::from_str(&operation.frozen.body).unwrap_or_default();
-    let mut sight =
-        |kind: &'static str, severity: &'static str, record: Option<&str>, detail: String, proposal: &str| {
-            let (external_ref, proposal) = (record.map(str::to_owned), proposal.to_owned());
-            judged.sightings.push(Sighting { kind, severity, external_ref, detail, proposal });
-        };
-    let linked = operation.external_ref.as_deref();
-    match (&seen.linked, linked) {
-        (Some(Ok(None)), Some(id)) => {
-            sight(
-                "missing_there",
-                "high",
-                linked,
-                format!("{id} is not at the destination"),
-                "find out who removed it; where it is still wanted, deliver the request under an id of its own",
-            );
-            judged.missing = true;
-        }
-        (Some(Ok(Some(record))), Some(id)) => match ownership(record, &sent) {
-            Ownership::NotOurs(why) if carries_other(record, &sent) => {
-                sight(
-                    "wrong_link",
-                    "high",
-                    linked,
-                    format!("{id}: {why}"),
-                    "look at both records, and confirm the right one in a request of its own",
-                );
-                judged.wrong = true;
-            }
-            Ownership::NotOurs(_) => {
-                sight(
-                    "field_mismatch",
-                    "low",
-                    linked,
-                    format!("{id} differs from what was asked for"),
-                    "find out who changed it, and whether that is wanted",
-                );
-                judged.matched = true;
-            }
-            _ => judged.matched = true,
-        },
-        _ => {}
-    }
-    let ours = |record: &&Record| !carries_other(record, &sent) && Some(record.id.as_str()) != linked;
-    let found = seen.found.iter().flatten().flatten().filter(ours).filter(|_| !one_way);
-    let others: Vec<&Record> = found.collect();
-    let state = now.operation.state;
-    let completed = state.public() == Public::Completed;
-    // A send that is under way may have made it this very moment.
-    let under_way = matches!(state, State::Sent | State::SentInDoubt);
-    match others.as_slice() {
-        [] => {}
-        [record]
-            if linked.is_none()
-                && state.is_in_doubt()
-                && !under_way
-                && ownership(record, &sent) == Ownership::Ours =>
-        {
-            judged.completes = Some((*record).clone());
-        }
-        others if completed => {
-            for record in others {
-                sight(
-                    "duplicate_there",
-                    "high",
-                    Some(&record.id),
-                    format!("{} is a second record", record.id),
-                    "look at both at the destination, and close the one that nobody works on",
-                );
-            }
-        }
-        others => {
-            for record in others {
-                sight(
-                    "exists_but",
-                    "high",
-                    Some(&record.id),
-                    format!("{} is there, and it is {state}", record.id),
-                    "confirm it where it is wanted, or close it at the destination",
-                );
-            }
-        }
-    }
-    judged.others = others.len() as u64;
-    judged
-}
-
-/// Whether a record carries another reference than this operation's.
-fn carries_other(record: &Record, sent: &Value) -> bool {
-    ["external_id", "marker"].into_iter().any(|field| {
-        let (theirs, ours) = (record.fields.get(field), sent.get(field));
-        theirs.and_then(Value::as_str).zip(ours.and_then(Value::as_str)).is_some_and(|(a, b)| a != b)
-    })
-}
-
 impl Reconciliation {
-    fn add(&mut self, operation: &Operation, seen: &Seen, judged: &Judged) {
-        let balance = &mut self.balance;
+    fn add(&mut self, dossier: &Dossier, seen: &Seen, judged: &Judged) {
+        let (operation, balance) = (&dossier.operation, &mut self.balance);
         if let Some(why) = seen.why_not() {
             self.unread.push(Unread { operation: operation.key.to_string(), why: why.to_owned() });
         }

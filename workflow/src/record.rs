@@ -100,7 +100,7 @@ impl Shared {
     }
 
     /// Writes late evidence of a send until it is durable.
-    async fn write_late(
+    pub(crate) async fn write_late(
         &self,
         operation: Operation,
         attempt: u32,

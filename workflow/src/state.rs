@@ -175,7 +175,9 @@ pub fn next(state: State, event: Event) -> Result<State, IllegalTransition> {
             E::PersonAcceptedRisk,
         ) => S::AcceptedRisk,
         // Where it may have been applied it is no end: it keeps further sends away, and that is all.
-        (S::Ready | S::Backoff | S::ExceptionUnsent | S::Authorised, E::Cancelled) => S::Withdrawn,
+        (S::Received | S::Ready | S::Backoff | S::ExceptionUnsent | S::Authorised, E::Cancelled) => {
+            S::Withdrawn
+        }
         _ => return Err(IllegalTransition { state, event }),
     })
 }

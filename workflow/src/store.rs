@@ -18,15 +18,15 @@ use crate::mutant::Mutant;
 use crate::operation::OperationKey;
 use committer::Committer;
 use std::sync::Arc;
-use std::time::Duration;
 
 pub use chain::{Head, Link, Tampered};
 pub use connections::{Connections, open_file};
+pub use discrepancies::{Discrepancy, Look, Settled, Sighting};
 pub use open::{SCHEMA_VERSION, create_file};
 pub use records::{
-    Accepted, Alert, Attempt, Authorisation, Authorised, CaseChange, Decision, Discrepancy, Dossier,
-    Evidence, Exception, Finding, Intent, NewDelivery, NewEvidence, NewException, NewOperation, Operation,
-    Recreation, Settled, Sighting, Tombstone, Written, person,
+    Accepted, Alert, Attempt, Authorisation, Authorised, CaseChange, Decision, Dossier, Evidence, Exception,
+    Finding, Intent, NewDelivery, NewEvidence, NewException, NewOperation, Operation, Recreation, Tombstone,
+    Written, person,
 };
 pub use rows::{Contents, StoredDelivery, read_all};
 
@@ -227,8 +227,8 @@ impl Store {
         self.committer.read(move |tx| rows::sent_operations(tx, &after, limit)).await
     }
 
-    /// Records what a reconciliation saw of one operation: new findings wait for a second look, at least
-    /// `lag` later; old ones that are not seen any more are closed.
+    /// Records what a reconciliation saw of one operation: new findings wait for a second look; old ones that are
+    /// not seen any more are closed.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -236,16 +236,21 @@ impl Store {
         &self,
         key: OperationKey,
         sightings: Vec<Sighting>,
-        lag: Duration,
-        owner: String,
+        look: Look,
     ) -> Result<(), StoreError> {
-        self.committer
-            .write(move |tx, now| discrepancies::sighted(tx, now, &key, &sightings, lag, &owner))
-            .await
+        self.committer.write(move |tx, now| discrepancies::sighted(tx, now, &key, &sightings, &look)).await
     }
 
-    /// Removes the records of operations that ended before a time, at most so many, the oldest first; how many
-    /// there were. A tombstone of each stays: a repeat is known for ever.
+    /// Whether a record belongs to another operation than this one.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn is_linked_elsewhere(&self, found: String, key: OperationKey) -> Result<bool, StoreError> {
+        self.committer.read(move |tx| rows::is_linked_elsewhere(tx, &found, key.as_str())).await
+    }
+
+    /// Removes the records of operations that ended before a time, at most so many, the oldest first; how
+    /// many there were. A tombstone of each stays: a repeat is known for ever.
     ///
     /// # Errors
     /// [`StoreError`].

@@ -10,6 +10,9 @@ use sim::scenario::{Goal, Story};
 /// The sync that makes the permission durable at a desk without look-ups, where nothing else goes wrong.
 const SYNC_OF_THE_PERMISSION: u32 = 8;
 
+/// After the end of any run.
+const MUCH_LATER_MS: u64 = 30 * 86_400_000;
+
 /// Nothing reached the desk, and nothing shows it: people look, declare it, and permit another send.
 pub const SCENARIO: Access = Access {
     name: "made-anew",
@@ -80,6 +83,8 @@ fn plan(draw: &Draw<'_>) -> Workload {
     };
     let mut workload = once(draw, expect);
     workload.made_anew = true;
+    // When all is quiet: what the older key made is its own, too.
+    workload.reconciled_after_ms = Some(MUCH_LATER_MS);
     let mut rng = draw.seed.stream("people");
     // Some come at once, some after lunch.
     let after_ms = if rng.chance(500) { 1_000..=60_000 } else { 60_000..=7_200_000 };

@@ -95,21 +95,31 @@ pub(super) fn no_blind_resend(court: &Court<'_>) -> Finding {
     finding
 }
 
-/// A send after who had cancelled it heard that nothing further is sent. One may have been on its way.
+/// A send after who had cancelled it heard that nothing further is sent. One may have been on its way: its
+/// intent was durable before, and says so.
 fn sent_though_cancelled(court: &Court<'_>, finding: &mut Finding) {
     for (operation, sends) in &court.facts.sends {
         let cancelled = court.facts.cancelled(operation).and_then(Wanted::taken);
         let Some(heard) = cancelled.map(|step| court.run.history.event(step)) else { continue };
         finding.looked();
-        let mut after = sends.iter().filter(|send| send.step > heard.step);
-        let under_way = court.assumptions.max_transit;
-        let first = after.next().filter(|send| between(send.at, heard.t_ns) > under_way);
-        if let Some(send) = after.next().or(first) {
+        let after = sends.iter().filter(|send| send.step > heard.step);
+        let under_way = usize::from(was_under_way(court, operation));
+        let mut further = after.skip(under_way);
+        if let Some(send) = further.next() {
             let message = format!("{operation} was sent after it had been cancelled.");
             finding.violated(NO_BLIND_RESEND, operation, vec![heard.step, send.step], message);
             return;
         }
     }
+}
+
+/// Whether a send was under way when an operation was cancelled, by what is on record of that; where nothing
+/// is, it may have been.
+fn was_under_way(court: &Court<'_>, operation: &str) -> bool {
+    let op = court.run.beliefs.iter().rev().find_map(|at| at.belief.operation(operation));
+    let mut acts = op.into_iter().flat_map(|op| &op.decisions);
+    let cancelled = acts.find(|act| act.said.starts_with("cancel:"));
+    cancelled.is_none_or(|act| act.before.starts_with("processing/"))
 }
 
 /// A permission that was used for more than one send. Those that never reached the wire count too: each was
@@ -220,7 +230,8 @@ pub(super) fn doubt_is_sticky(court: &Court<'_>) -> Finding {
             // Of the older keys a person has only said that they made nothing.
             _ if generations.len() > 1 || !all_disproved(court, &op.name, sends, sends.len() - 1) => false,
             (_, Basis::Person) => {
-                court.facts.cancelled(&op.name).is_some() && is_over(court, &op.name, sends)
+                court.facts.cancelled(&op.name).is_some_and(Wanted::may_be_taken)
+                    && is_over(court, &op.name, sends)
             }
             _ => is_disproved(court, &sends[sends.len() - 1]),
         };

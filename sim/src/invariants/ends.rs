@@ -1,6 +1,7 @@
 //! The invariant about ends: what must have come of each request when all is calm.
 
 use super::checks::last_of;
+use super::facts::Wanted;
 use super::waits;
 use super::{CONVERGES, Court, Finding};
 use crate::belief::{Basis, Standing};
@@ -46,7 +47,7 @@ pub(super) fn converges(court: &Court<'_>) -> Finding {
                 // Whether what came back of a send says so is judged by itself.
                 let has_ground = !court.facts.sends(&ask.operation).is_empty()
                     || court.facts.decided(&ask.operation)
-                    || court.facts.cancelled(&ask.operation).is_some();
+                    || court.facts.cancelled(&ask.operation).is_some_and(Wanted::may_be_taken);
                 let turned_down = rejected && has_ground && (made.is_empty() || risk);
                 let most = 1 + court.made_anew(&ask.operation);
                 made.len() <= most && (completed && !made.is_empty() || turned_down || owned)

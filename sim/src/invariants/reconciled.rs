@@ -62,8 +62,8 @@ fn overlooked(court: &Court<'_>, finding: &mut Finding) {
     let was_so = |op: &BelievedOperation| {
         before.and_then(|at| at.belief.operation(&op.name)).is_some_and(|before| before.words == op.words)
     };
-    let completed = |op: &&BelievedOperation| op.standing == Standing::Completed && was_so(op);
-    for op in last.operations.iter().filter(completed) {
+    let ended = |op: &&BelievedOperation| op.standing.is_terminal() && was_so(op) && !op.purged;
+    for op in last.operations.iter().filter(ended) {
         finding.looked();
         for (kind, record) in expected(court, op) {
             let reported = last.discrepancies.iter().any(|found| {
@@ -81,6 +81,12 @@ fn overlooked(court: &Court<'_>, finding: &mut Finding) {
 
 /// What two looks at a completed operation must report, as far as this destination lets anybody see it.
 fn expected(court: &Court<'_>, op: &BelievedOperation) -> Vec<(Discrepancy, String)> {
+    let hidden = |id: &str| court.facts.hands.contains(&(&op.name, id, Deed::Archived));
+    let there = |id: &&str| court.held.contains(id) && !hidden(id);
+    let made = court.facts.made(&op.name).iter().map(|made| made.record);
+    if op.standing == Standing::Rejected && court.recovery.lookup.is_some() {
+        return made.filter(there).map(|id| (Discrepancy::Exists, id.to_owned())).collect();
+    }
     let Some(record) = op.record.as_deref() else { return vec![] };
     let mut expected = vec![];
     if court.facts.is_gone(record) {
@@ -88,13 +94,11 @@ fn expected(court: &Court<'_>, op: &BelievedOperation) -> Vec<(Discrepancy, Stri
     } else if court.facts.hands.contains(&(&op.name, record, Deed::Edited)) {
         expected.push((Discrepancy::Differs, record.to_owned()));
     }
-    let hidden = |id: &str| court.facts.hands.contains(&(&op.name, id, Deed::Archived));
     if shows_copies(court) && !hidden(record) {
-        let made = court.facts.made(&op.name).iter().map(|made| made.record);
         let copied =
             court.facts.hands.iter().filter(|(about, _, did)| *about == op.name && *did == Deed::Copied);
         let others = made.chain(copied.map(|(_, copy, _)| *copy));
-        let others = others.filter(|id| *id != record && court.held.contains(id) && !hidden(id));
+        let others = others.filter(|id| *id != record && there(id));
         expected.extend(others.map(|id| (Discrepancy::Double, id.to_owned())));
     }
     expected

@@ -21,7 +21,8 @@ const LOOK_AGAIN_MS: u64 = 300_000;
 const LOOKS: u32 = 6;
 /// What is reconciled.
 const BOOKS: &str = "the records";
-/// How far apart two reconciliations are.
+/// How far apart two reconciliations are, in the middle of everything and when all is quiet.
+const SECOND_LOOK_MS: u64 = 31_000;
 const BETWEEN_LOOKS_MS: u64 = 1_800_000;
 /// A record that no destination has.
 const NO_RECORD: &str = "none-such";
@@ -69,12 +70,15 @@ impl Supervisor<'_> {
     /// Has the records compared while things go on; nobody waits for the answer.
     pub(super) fn start_reconciling(&self, people: &NodeHandle) {
         let Some(after) = self.plan.workload.reconciled_after_ms else { return };
-        let Some(decision) = self.reconciliation() else { return };
-        let field = self.field.clone();
-        people.spawn(async move {
-            tokio::time::sleep(Duration::from_millis(after)).await;
-            outside::decide(&field, WORKFLOW_ADDRESS, BOOKS, decision).await;
-        });
+        // Twice, far enough apart that what is seen both times is believed.
+        for later in [0, SECOND_LOOK_MS] {
+            let Some(decision) = self.reconciliation() else { return };
+            let field = self.field.clone();
+            people.spawn(async move {
+                tokio::time::sleep(Duration::from_millis(after + later)).await;
+                outside::decide(&field, WORKFLOW_ADDRESS, BOOKS, decision).await;
+            });
+        }
     }
 
     /// Has the records compared when all is quiet, and once more when nothing can lag any more.

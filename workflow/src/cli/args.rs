@@ -40,7 +40,7 @@ pub(super) enum Command {
         #[arg(long, value_enum, default_value = "text")]
         format: Format,
     },
-    /// Compare the records with the destination's, both ways; 1 where the balance does not close
+    /// Compare the records with the destination's, both ways; 1 where something is open or unread
     Reconcile {
         /// The running service's address, HOST:PORT
         #[arg(long, value_name = "ADDRESS")]

@@ -11,6 +11,8 @@ use tokio::runtime::Runtime;
 
 /// From connecting to the end of the answer: an act may fetch a record from the destination meanwhile.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// For what compares every operation.
+const LONG_PATIENCE: Duration = Duration::from_secs(6 * 3_600);
 /// Bytes of an answer: a thousand cases are shorter.
 const LIMIT: usize = 8 * 1024 * 1024;
 
@@ -20,6 +22,7 @@ pub(super) const IN_DOUBT: &str = "\n  help: look whether it was taken before yo
 pub(super) struct Remote {
     connector: Connector,
     runtime: Runtime,
+    patience: Duration,
 }
 
 /// The path of an operation: its own percent signs are escaped once more.
@@ -40,7 +43,12 @@ impl Remote {
             max_pages: 1,
             mutant: Mutant::default(),
         };
-        Ok(Remote { connector, runtime })
+        Ok(Remote { connector, runtime, patience: PATIENCE })
+    }
+
+    /// For what takes long: two exchanges with the destination for each operation.
+    pub(super) fn patiently(self) -> Remote {
+        Remote { patience: LONG_PATIENCE, ..self }
     }
 
     pub(super) fn get(&self, path: &str) -> Result<(u16, Value), CliError> {
@@ -58,7 +66,7 @@ impl Remote {
         let unreachable = |why: String| {
             Err(CliError::Unreachable(format!("the service at {}: {why}", self.connector.address)))
         };
-        match self.runtime.block_on(self.connector.exchange(&request, PATIENCE)) {
+        match self.runtime.block_on(self.connector.exchange(&request, self.patience)) {
             Observed::Answer { status, body } => match serde_json::from_slice(&body) {
                 Ok(body) => Ok((status, body)),
                 Err(_) => unreachable(format!("it does not answer like a workflow{in_doubt}")),

@@ -158,6 +158,9 @@ pub(super) fn reconciliation(report: &Value) -> String {
         of("duplicate_extra"),
         of("exists_but")
     );
+    if let Some(moved) = report["moved"].as_u64().filter(|moved| *moved > 0) {
+        let _ = writeln!(out, "left to the next run  {moved} under way");
+    }
     for one in rows(report, "unread") {
         fill(&mut out, "unread  ", &format!("{}: {}", text(one, "operation"), text(one, "why")));
     }

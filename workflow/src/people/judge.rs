@@ -244,7 +244,7 @@ pub(super) fn is_at_risk(dossier: &Dossier) -> bool {
 }
 
 /// Whether a record was reported after every send had been proven to have had no effect.
-pub(super) fn is_contradicted(dossier: &Dossier) -> bool {
+pub(crate) fn is_contradicted(dossier: &Dossier) -> bool {
     let state = dossier.operation.state;
     let unsent = matches!(state, State::ExceptionUnsent | State::Authorised);
     let late = |seen: &Evidence| seen.source.starts_with("late ") && seen.class.starts_with("confirmed");
@@ -265,7 +265,7 @@ fn contradicted() -> DecisionError {
 }
 
 /// Whose a record is, by any key that the operation has ever carried.
-fn claims(dossier: &Dossier, record: &Record) -> Ownership {
+pub(crate) fn claims(dossier: &Dossier, record: &Record) -> Ownership {
     let operation = &dossier.operation;
     let older = dossier.attempts.iter().map(|attempt| WireKey::from_stored(attempt.wire_key.clone()));
     let keys = [operation.wire_key.clone()].into_iter().chain(older);

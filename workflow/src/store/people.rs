@@ -4,6 +4,7 @@
 use super::verbs::{add_evidence, close_case, link, raise, stands};
 use super::{CaseChange, Decision, NewEvidence, Written, person};
 use crate::clock::Timestamp;
+use crate::state::State;
 use rusqlite::{Connection, params};
 
 pub(super) fn decide(tx: &Connection, now: Timestamp, decision: &Decision) -> rusqlite::Result<Written> {
@@ -25,6 +26,9 @@ pub(super) fn decide(tx: &Connection, now: Timestamp, decision: &Decision) -> ru
     let values = params![key, decision.state.as_str(), decision.external_ref, ends, permits, now.0, cancels];
     tx.prepare_cached(sql)?.execute(values)?;
     change_case(tx, now, decision)?;
+    if stands.cancelled && decision.state == State::ConfirmedByPerson {
+        raise(tx, now, key, "cancelled_too_late", &decision.owner)?;
+    }
     let detail = format!("{}: {}", decision.action, decision.reason);
     let evidence = NewEvidence { class: decision.class, source: decision.by.clone(), detail };
     add_evidence(tx, now, key, &stands, &evidence, decision.state)?;

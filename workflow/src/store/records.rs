@@ -164,65 +164,6 @@ impl Authorised {
     }
 }
 
-/// Something that contradicts what is recorded.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Discrepancy {
-    /// The same contradiction has the same id: a hash of kind, operation and record.
-    pub id: String,
-    /// `late_contradiction`, `missing_there`, `field_mismatch`, `wrong_link`, `duplicate_there` or
-    /// `exists_but`.
-    pub kind: String,
-    /// The operation.
-    pub operation: Option<String>,
-    /// The record.
-    #[serde(rename = "ref")]
-    pub external_ref: Option<String>,
-    /// `high` or `low`.
-    pub severity: String,
-    /// What was seen.
-    pub detail: String,
-    /// What would correct it.
-    pub proposal: String,
-    /// When it was first seen.
-    pub found: Timestamp,
-    /// When it was last seen.
-    pub seen: Timestamp,
-    /// `seen` once, and not believed yet; `open`; `explained` or `accepted` by a person; `corrected`: a later
-    /// look did not see it any more.
-    pub status: String,
-    /// Who has explained or accepted it, and why.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub settled: Option<String>,
-}
-
-/// What a reconciliation has seen of an operation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sighting {
-    /// As in [`Discrepancy`].
-    pub kind: &'static str,
-    /// `high` or `low`.
-    pub severity: &'static str,
-    /// The record.
-    pub external_ref: Option<String>,
-    /// What was seen.
-    pub detail: String,
-    /// What would correct it.
-    pub proposal: String,
-}
-
-/// What a person says of a discrepancy.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settled {
-    /// Its id.
-    pub id: String,
-    /// `explained` or `accepted`.
-    pub status: &'static str,
-    /// Who.
-    pub by: String,
-    /// Why.
-    pub reason: String,
-}
-
 /// An intent to send: durable before the first byte.
 #[derive(Clone, Debug)]
 pub struct Intent {
@@ -401,6 +342,8 @@ pub struct Decision {
     pub case: CaseChange,
     /// What they permit, and until when.
     pub permits: Option<(Authorised, Timestamp)>,
+    /// Who hears of it where somebody must.
+    pub owner: String,
 }
 
 /// What a person's act makes of the case that it is about.

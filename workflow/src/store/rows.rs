@@ -309,6 +309,12 @@ fn tombstone(row: &Row<'_>) -> rusqlite::Result<Tombstone> {
     })
 }
 
+/// Whether a record belongs to another operation than this one.
+pub(super) fn is_linked_elsewhere(db: &Connection, found: &str, key: &str) -> rusqlite::Result<bool> {
+    let sql = "select exists(select 1 from external_ref where ref = ?1 and operation <> ?2)";
+    db.prepare_cached(sql)?.query_row([found, key], |row| row.get(0))
+}
+
 /// What is left of an operation of this key.
 pub(super) fn tombstone_of(db: &Connection, key: &str) -> rusqlite::Result<Option<Tombstone>> {
     db.prepare_cached(&format!("{TOMBSTONE} where key = ?1"))?.query_row([key], tombstone).optional()

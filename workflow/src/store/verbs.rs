@@ -146,7 +146,7 @@ pub(super) struct Stands {
     pub(super) version: u32,
     pub(super) sends: u32,
     pub(super) external_ref: Option<String>,
-    cancelled: bool,
+    pub(super) cancelled: bool,
 }
 
 pub(super) fn stands(tx: &Connection, key: &str) -> rusqlite::Result<Option<Stands>> {
