@@ -149,8 +149,8 @@ fn a_doubt_with_one_record_of_its_own_ends_with_it() {
     assert_eq!(books.typed(&["reconcile"]).0, 0, "{told}");
 }
 
-/// A refusal was taken for a proof, and the record is there: nothing is sent any more, and it is not withdrawn
-/// either.
+/// A refusal was taken for a proof, and the record is there: nothing is sent any more, and it is not
+/// withdrawn either.
 #[test]
 fn a_record_that_should_not_be_there_stops_the_next_send() {
     let patient = Policy { first_pause: std::time::Duration::from_secs(60), ..How::hasty().policy };

@@ -227,8 +227,8 @@ impl Store {
         self.committer.read(move |tx| rows::sent_operations(tx, &after, limit)).await
     }
 
-    /// Records what a reconciliation saw of one operation: new findings wait for a second look; old ones that are
-    /// not seen any more are closed.
+    /// Records what a reconciliation saw of one operation: new findings wait for a second look; old ones that
+    /// are not seen any more are closed.
     ///
     /// # Errors
     /// [`StoreError`].

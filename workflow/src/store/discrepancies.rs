@@ -1,4 +1,5 @@
-//! What contradicts the records, and how it is written: seen once, seen again, settled by a person, not seen any more.
+//! What contradicts the records, and how it is written: seen once, seen again, settled by a person, not seen
+//! any more.
 
 use super::verbs::{add_aside, raise, stands};
 use super::{NewEvidence, person, rows};
