@@ -85,8 +85,11 @@ const RECONCILED: InvariantId = id(
     "reconciliation-complete",
     "a reconciliation reports each discrepancy that there is, and invents none",
 );
-const MEMORY_OUTLIVES: InvariantId =
-    id("V15", "memory-outlives", "what has ended is known for as long as somebody may deliver it again");
+const MEMORY_OUTLIVES: InvariantId = id(
+    "V15",
+    "memory-outlives",
+    "what was known of a request is known for as long as somebody may deliver it again",
+);
 const TRACED: InvariantId =
     id("V17", "traced", "a decision leaves who, why, before and after on record; no record is changed later");
 const CONVERGES: InvariantId =
