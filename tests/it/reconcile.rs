@@ -7,6 +7,7 @@ use crate::process::{How, Place, Process, request, wait_for};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use workflow::reconcile::ReconcileError;
 use workflow::{Clock, Policy, Timestamp, cli};
 
 const R17: &str = "R17:create-ticket:v1";
@@ -26,7 +27,7 @@ impl Books {
         let (system, by) = (Clock::system(), ahead.clone());
         let clock = Clock::from_fn(move || Timestamp(system.now().0 + by.load(Ordering::SeqCst)));
         let (place, desk) = (Place::new(), HelpDesk::open(contract, outcomes));
-        let how = How { clock, policy, ..How::hasty() };
+        let how = How { clock, policy, personal: vec!["requester".into()], ..How::hasty() };
         let process = Process::start_as(&place, &desk, how).expect("a new store");
         Books { place, desk, process, ahead }
     }
@@ -112,6 +113,42 @@ fn what_two_looks_see_is_told_until_a_look_does_not_see_it() {
     assert_eq!((&trace["class"], &trace["source"]), (&json!("person_housekeeping"), &json!("c42")));
     assert!(books.place.contents().verify().is_ok(), "what was said of it is in the chain");
     assert_eq!(books.process.explain(R18)["detail"], "completed/confirmed");
+}
+
+/// What is declared personal is nobody's explanation: it would stand in the chain for ever.
+#[test]
+fn what_is_said_of_a_discrepancy_keeps_no_personal_value() {
+    let books = Books::filled();
+    let requester = request("R17")["requester"].as_str().expect("a text").to_owned();
+    books.desk.by_hand("T93", true);
+    books.typed(&["reconcile"]);
+    books.later();
+    let (_, told) = books.typed(&["reconcile"]);
+    let id =
+        told.lines().find(|line| line.contains("missing_there (")).and_then(|line| line.split(' ').next());
+    let reason = format!("{requester} has left, says not-a-secret");
+    let settle = ["settle", id.expect("an id"), "--as", "accepted", "--by", &requester, "--reason", &reason];
+    assert_eq!(books.typed(&settle).0, 0);
+    let left = books.place.contents();
+    let said = left.discrepancies[0].settled.as_deref().expect("it is settled");
+    assert_eq!(said, "[personal]: [personal] has left, says [secret]");
+    let traced = left.evidence.last().map(|(_, row)| format!("{row:?}")).expect("its row");
+    let kept = left.evidence.iter().any(|(_, row)| format!("{row:?}").contains(&requester));
+    assert!(!kept && !traced.contains("not-a-secret"), "{traced}");
+}
+
+/// Two at once would take one moment for two looks; and a page in a browser must not be able to ask.
+#[test]
+fn one_reconciliation_at_a_time_and_only_who_asks_in_json() {
+    let books = Books::filled();
+    let engine = &books.process.engine;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.expect("the system gives a thread");
+    let (one, other) = runtime.block_on(async { tokio::join!(engine.reconcile(), engine.reconcile()) });
+    assert!(one.is_ok());
+    assert_eq!(other, Err(ReconcileError::UnderWay));
+    let form = client::request("POST", "/reconcile", Some("text/plain"), b"");
+    assert_eq!(client::exchange(books.process.address, &form).status, 415);
 }
 
 /// Sixteen hexadecimal digits are an id.
