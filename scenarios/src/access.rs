@@ -50,6 +50,8 @@ pub struct Access {
     pub story: Story,
     /// How long its workflow keeps the records of what has ended; none: for ever.
     pub keep_ended: Option<Duration>,
+    /// Whether its second process runs the next version of the step, and its third the older one again.
+    pub upgrades: bool,
     /// The contracts for which it makes sense.
     pub contracts: &'static [&'static str],
     /// What the outside asks for.
@@ -110,7 +112,8 @@ impl Scenario for Access {
     }
 
     fn boot(&self, node: Node) -> BoxFuture<'static, Result<(), BoxError>> {
-        Box::pin(boot(node, self.keep_ended))
+        let version = if self.upgrades && node.boot % 2 == 0 { 2 } else { 1 };
+        Box::pin(boot(node, version, self.keep_ended))
     }
 
     fn image(&self) -> DiskImage {
@@ -173,8 +176,9 @@ fn kept_for(mut definition: Definition, keep_ended: Option<Duration>) -> Definit
     definition
 }
 
-async fn boot(node: Node, keep_ended: Option<Duration>) -> Result<(), BoxError> {
-    let workflow = kept_for(definition(&node.contract, node.assumptions.clone()), keep_ended).build()?;
+async fn boot(node: Node, version: u32, keep_ended: Option<Duration>) -> Result<(), BoxError> {
+    let usual = Definition { version, ..definition(&node.contract, node.assumptions.clone()) };
+    let workflow = kept_for(usual, keep_ended).build()?;
     let (open, clock) = (node.connect.clone(), node.clock.clone());
     let connect = Connect::from_fn(move |address| {
         let opening = open(address);

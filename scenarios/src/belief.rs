@@ -76,7 +76,7 @@ fn open(machine: Arc<Machine>) -> Result<(Connection, Arc<Process>), BoxError> {
 fn belief(contents: &Contents) -> Belief {
     let delivery = |stored: &workflow::store::StoredDelivery| BelievedDelivery {
         id: stored.delivery_id.clone(),
-        operation: stored.operation.clone(),
+        operation: stored.operation.as_deref().map(|key| told_as(key, contents)),
     };
     let operations = contents.operations.iter().map(|op| operation(op, contents));
     Belief {
@@ -85,6 +85,14 @@ fn belief(contents: &Contents) -> Belief {
         tampered: contents.verify().err().map(|wrong| wrong.to_string()),
         discrepancies: contents.discrepancies.iter().filter_map(discrepancy).collect(),
     }
+}
+
+/// The name under which an operation is judged: which version of the step serves a request does not matter,
+/// as long as it is one.
+fn told_as(key: &str, contents: &Contents) -> String {
+    let first = key.rsplit_once(":v").map_or(key.to_owned(), |(line, _)| format!("{line}:v1"));
+    let both = contents.operations.iter().any(|op| op.key.as_str() == first);
+    if both { key.to_owned() } else { first }
 }
 
 /// What is left of an operation whose records were removed.
@@ -110,7 +118,7 @@ fn operation(op: &Operation, contents: &Contents) -> BelievedOperation {
         digest: attempt.digest.clone(),
     };
     BelievedOperation {
-        name: name.to_owned(),
+        name: told_as(name, contents),
         standing: standing(op.state),
         words: op.state.as_str().to_owned(),
         record: op.external_ref.clone(),

@@ -27,6 +27,7 @@ pub fn full(requests: u32) -> Box<dyn Scenario> {
         name: "bench",
         story: STORY,
         keep_ended: None,
+        upgrades: false,
         contracts: &EVERY[0..1],
         workload: plan,
         faults,

@@ -150,6 +150,11 @@ pub fn reported(run: &Run, kind: Discrepancy) -> bool {
     run.belief().is_some_and(|belief| belief.discrepancies.iter().any(|one| one.kind == kind && one.stands))
 }
 
+/// The source heard of a delivery that it is the same.
+pub fn heard_same(run: &Run) -> bool {
+    repeats(run).next().is_some()
+}
+
 /// Only the tombstone of some operation is left.
 pub fn purged(run: &Run) -> bool {
     run.beliefs.iter().any(|at| at.belief.operations.iter().any(|op| op.purged))

@@ -30,6 +30,7 @@ pub mod success_without_id;
 pub mod sync_kill_power_cut;
 pub mod timeout_after_effect;
 pub mod timeout_before_effect;
+pub mod upgraded;
 pub mod wrong_reference;
 
 use crate::access::Access;
@@ -67,4 +68,5 @@ pub const ALL: &[&Access] = &[
     &cancelled::SCENARIO,
     &reconciled::SCENARIO,
     &purged::SCENARIO,
+    &upgraded::SCENARIO,
 ];

@@ -71,3 +71,5 @@ mod store_files;
 mod tidy;
 #[cfg(madsim)]
 mod traps;
+#[cfg(not(madsim))]
+mod versions;

@@ -182,6 +182,7 @@ const CAUGHT: &[(&str, &str)] = &[
     ("hang-up-cuts-decision", "made-anew/desk_nothing@1249"),
     ("cancel-is-rejection", "cancelled/desk_nothing@178"),
     ("cancel-not-kept", "cancelled/zendesk_ticket@20"),
+    ("version-starts-beside", "upgraded/jira_cloud_issue@2"),
     ("tombstone-dropped", "purged/jira_cloud_issue@2"),
     ("no-second-look", "reconciled/desk_unique_ref@303"),
     ("reconciled-one-way", "reconciled/zendesk_ticket@122"),

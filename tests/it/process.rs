@@ -63,6 +63,8 @@ pub(crate) struct How {
     pub(crate) policy: Policy,
     pub(crate) assumptions: Assumptions,
     pub(crate) personal: Vec<String>,
+    /// The version of the step.
+    pub(crate) version: u32,
     pub(crate) connections: Connections,
     pub(crate) clock: Clock,
     /// Whether it works on what it has taken in.
@@ -86,7 +88,7 @@ impl Default for How {
             ..Assumptions::default()
         };
         let (connections, clock) = (Connections::plain(), Clock::system());
-        How { policy, assumptions, personal: vec![], connections, clock, works: true }
+        How { policy, assumptions, personal: vec![], version: 1, connections, clock, works: true }
     }
 }
 
@@ -119,9 +121,10 @@ impl Process {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
         let runtime = runtime.expect("the system gives threads");
         let usual = scenarios::access::definition(desk.contract(), how.assumptions);
-        let workflow = Definition { policy: how.policy, personal: how.personal, ..usual }
-            .build()
-            .expect("the definition is complete");
+        let workflow =
+            Definition { policy: how.policy, personal: how.personal, version: how.version, ..usual }
+                .build()
+                .expect("the definition is complete");
         let setup = Setup {
             store: StoreAt {
                 path: text(&place.store()),

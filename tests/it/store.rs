@@ -137,7 +137,7 @@ fn two_stores_on_one_file_lose_nothing_of_each_other() {
             match task.await.expect("no panic").expect("a busy file is waited for") {
                 Accepted::New(_) => new += 1,
                 Accepted::Same { .. } => {}
-                Accepted::Changed => panic!("nothing was changed"),
+                Accepted::Changed { .. } => panic!("nothing was changed"),
             }
         }
         assert_eq!(new, 50, "each operation begins once, whichever store it came to");

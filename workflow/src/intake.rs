@@ -247,21 +247,23 @@ impl Engine {
     }
 
     fn acknowledge(&self, key: &OperationKey, accepted: Accepted) -> Answer {
-        let answer = |status, delivery: &str| (status, json!({"operation": key, "delivery": delivery}));
+        let answer = |status, key: &OperationKey, delivery: &str| {
+            (status, json!({"operation": key, "delivery": delivery}))
+        };
         match accepted {
             Accepted::New(operation) => {
                 self.shared.agenda.put(crate::clock::Timestamp(0), key.clone(), Some(operation));
-                answer(StatusCode::ACCEPTED, "new")
+                answer(StatusCode::ACCEPTED, key, "new")
             }
-            Accepted::Same { state } => {
+            Accepted::Same { key, state } => {
                 if self.mutant().is(Mistake::LookupThenCreate) && !state.is_terminal() {
                     self.shared.agenda.put(crate::clock::Timestamp(0), key.clone(), None);
                 }
-                answer(StatusCode::ACCEPTED, "same")
+                answer(StatusCode::ACCEPTED, &key, "same")
             }
-            Accepted::Changed => {
+            Accepted::Changed { key } => {
                 self.shared.cases.notify_one();
-                let (status, mut body) = answer(StatusCode::CONFLICT, "changed");
+                let (status, mut body) = answer(StatusCode::CONFLICT, &key, "changed");
                 body["error"] =
                     "this request was delivered before with another meaning; a person decides".into();
                 body["recorded"] = true.into();

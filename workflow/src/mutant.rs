@@ -137,6 +137,8 @@ pub enum Mistake {
     CancelNotKept,
     /// A reconciliation reports what it has seen once.
     NoSecondLook,
+    /// Another version of a step begins while the one before it has the request.
+    VersionStartsBeside,
     /// Nothing is kept of an operation whose records are removed.
     TombstoneDropped,
     /// A reconciliation looks only for what is recorded, not for what is there besides.
@@ -425,6 +427,12 @@ pub const MISTAKES: &[(&str, Mistake, &str, &str)] = &[
         Mistake::NoSecondLook,
         "V16",
         "a reconciliation reports what it has seen once, while more is on its way",
+    ),
+    (
+        "version-starts-beside",
+        Mistake::VersionStartsBeside,
+        "V1",
+        "a newer version of a step begins anew what the older one has in hand",
     ),
     (
         "tombstone-dropped",

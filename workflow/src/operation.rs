@@ -33,6 +33,14 @@ impl OperationKey {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// The keys of every version of this step for this request lie from the first of these texts on and
+    /// before the second.
+    pub(crate) fn line(&self) -> (String, String) {
+        // A version is digits, and `w` follows `v`.
+        let line = self.0.rsplit_once(":v").map_or(self.0.as_str(), |(line, _)| line);
+        (format!("{line}:v"), format!("{line}:w"))
+    }
 }
 
 impl fmt::Display for OperationKey {

@@ -126,7 +126,7 @@ impl Store {
         let mutant = self.mutant;
         let accept = move |tx: &_, now| {
             mutated::before_accept(tx, mutant, &operation)?;
-            let accepted = verbs::accept(tx, now, &delivery, &operation, &on_change)?;
+            let accepted = verbs::accept(tx, now, &delivery, &operation, &on_change, mutant)?;
             mutated::after_accept(tx, mutant, &delivery, &accepted)?;
             Ok(accepted)
         };

@@ -20,6 +20,7 @@ pub const SCENARIO: Access = Access {
         holds: "one record; no send is licensed by a look-up that does not find its control",
     },
     keep_ended: None,
+    upgrades: false,
     contracts: &["desk_strong_lookup", "jira_cloud_issue"],
     workload: plan,
     faults,

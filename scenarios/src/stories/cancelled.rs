@@ -20,6 +20,7 @@ pub const SCENARIO: Access = Access {
         holds: "at most one record, and never one that the workflow denies",
     },
     keep_ended: None,
+    upgrades: false,
     contracts: EVERY,
     workload: plan,
     faults,

@@ -19,6 +19,7 @@ pub const SCENARIO: Access = Access {
         holds: "one record, with the first meaning; the change is in a person's queue",
     },
     keep_ended: None,
+    upgrades: false,
     contracts: EVERY,
     workload: plan,
     faults,

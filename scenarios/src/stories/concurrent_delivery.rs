@@ -19,6 +19,7 @@ pub const SCENARIO: Access = Access {
         holds: "one record, one send, fifty recorded deliveries",
     },
     keep_ended: None,
+    upgrades: false,
     contracts: EVERY,
     workload: plan,
     faults,

@@ -20,6 +20,7 @@ pub const SCENARIO: Access = Access {
         holds: "one record where the contract offers any way, else an owned question; never two",
     },
     keep_ended: None,
+    upgrades: false,
     contracts: EVERY,
     workload: plan,
     faults,

@@ -19,6 +19,7 @@ pub const SCENARIO: Access = Access {
         holds: "nothing is sent on an intent that was not confirmed; at most one record",
     },
     keep_ended: None,
+    upgrades: false,
     contracts: EVERY,
     workload: plan,
     faults,

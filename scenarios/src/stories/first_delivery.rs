@@ -19,6 +19,7 @@ pub const SCENARIO: Access = Access {
         holds: "one record, recorded by the workflow, made by one send",
     },
     keep_ended: None,
+    upgrades: false,
     contracts: EVERY,
     workload: plan,
     faults,

@@ -23,6 +23,7 @@ pub const SCENARIO: Access = Access {
         holds: "one record, made by one send, confirmed by a person",
     },
     keep_ended: None,
+    upgrades: false,
     contracts: &["zendesk_ticket", "desk_unique_ref"],
     workload: plan,
     faults,

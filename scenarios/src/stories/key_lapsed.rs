@@ -20,6 +20,7 @@ pub const SCENARIO: Access = Access {
         holds: "never two records; no send after the key may have lapsed",
     },
     keep_ended: None,
+    upgrades: false,
     contracts: &["zendesk_ticket"],
     workload: plan,
     faults,

@@ -20,6 +20,7 @@ pub const SCENARIO: Access = Access {
         holds: "one record; every send carries the same key",
     },
     keep_ended: None,
+    upgrades: false,
     contracts: &["zendesk_ticket"],
     workload: plan,
     faults,

@@ -21,6 +21,7 @@ pub const SCENARIO: Access = Access {
         holds: "one record, although a look-up found nothing before it was there",
     },
     keep_ended: None,
+    upgrades: false,
     contracts: EVERY,
     workload: plan,
     faults,

@@ -20,6 +20,7 @@ pub const SCENARIO: Access = Access {
         holds: "one record; a person confirms it",
     },
     keep_ended: None,
+    upgrades: false,
     contracts: &["desk_strong_lookup", "jira_cloud_issue"],
     workload: plan,
     faults,

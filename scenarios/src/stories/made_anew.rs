@@ -26,6 +26,7 @@ pub const SCENARIO: Access = Access {
         holds: "one record, recorded",
     },
     keep_ended: None,
+    upgrades: false,
     contracts: &["desk_nothing", "jira_cloud_issue"],
     workload: plan,
     faults,

@@ -20,6 +20,7 @@ pub const SCENARIO: Access = Access {
         holds: "one record, confirmed by a person",
     },
     keep_ended: None,
+    upgrades: false,
     contracts: &["desk_nothing"],
     workload: plan,
     faults,

@@ -19,6 +19,7 @@ pub const SCENARIO: Access = Access {
         holds: "one request never makes two records; each ends recorded, rejected, or in a person's queue",
     },
     keep_ended: None,
+    upgrades: false,
     contracts: EVERY,
     workload: plan,
     faults,

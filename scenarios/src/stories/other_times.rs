@@ -19,6 +19,7 @@ pub const SCENARIO: Access = Access {
         holds: "one record, whatever the delivery looks like",
     },
     keep_ended: None,
+    upgrades: false,
     contracts: EVERY,
     workload: plan,
     faults,

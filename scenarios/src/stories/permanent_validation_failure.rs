@@ -19,6 +19,7 @@ pub const SCENARIO: Access = Access {
         holds: "no record; both rejected; no second send",
     },
     keep_ended: None,
+    upgrades: false,
     contracts: EVERY,
     workload: plan,
     faults,

@@ -19,6 +19,7 @@ pub const SCENARIO: Access = Access {
         holds: "one record; the poison is refused and harms nobody",
     },
     keep_ended: None,
+    upgrades: false,
     contracts: EVERY,
     workload: plan,
     faults,

@@ -20,6 +20,7 @@ pub const SCENARIO: Access = Access {
         holds: "one record, although the request arrived twice",
     },
     keep_ended: None,
+    upgrades: false,
     contracts: &["zendesk_ticket", "desk_unique_ref"],
     workload: plan,
     faults,

@@ -22,6 +22,7 @@ pub const SCENARIO: Access = Access {
         holds: "one record, however late the repeat",
     },
     keep_ended: Some(KEPT),
+    upgrades: false,
     contracts: EVERY,
     workload: plan,
     faults,

@@ -20,6 +20,7 @@ pub const SCENARIO: Access = Access {
         holds: "each discrepancy is reported, and none that there is not",
     },
     keep_ended: None,
+    upgrades: false,
     contracts: EVERY,
     workload: plan,
     faults,

@@ -19,6 +19,7 @@ pub const SCENARIO: Access = Access {
         holds: "one record; every repeat is answered by R17:create-ticket:v1",
     },
     keep_ended: None,
+    upgrades: false,
     contracts: EVERY,
     workload: plan,
     faults,

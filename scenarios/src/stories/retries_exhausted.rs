@@ -20,6 +20,7 @@ pub const SCENARIO: Access = Access {
         holds: "no record; an owned case with its alert; no send beyond the budget",
     },
     keep_ended: None,
+    upgrades: false,
     contracts: EVERY,
     workload: plan,
     faults,

@@ -20,6 +20,7 @@ pub const SCENARIO: Access = Access {
         holds: "one record, found on the second page",
     },
     keep_ended: None,
+    upgrades: false,
     contracts: &["desk_strong_lookup", "desk_unique_ref", "jira_cloud_issue"],
     workload: plan,
     faults,

@@ -20,6 +20,7 @@ pub const SCENARIO: Access = Access {
         holds: "R17 is never completed with another operation's record",
     },
     keep_ended: None,
+    upgrades: false,
     contracts: &["desk_strong_lookup", "zendesk_ticket", "jira_cloud_issue"],
     workload: plan,
     faults,

@@ -19,6 +19,7 @@ pub const SCENARIO: Access = Access {
         holds: "one record; an operation that is durable is never forgotten",
     },
     keep_ended: None,
+    upgrades: false,
     contracts: EVERY,
     workload: plan,
     faults,

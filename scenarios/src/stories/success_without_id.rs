@@ -20,6 +20,7 @@ pub const SCENARIO: Access = Access {
         holds: "one record, made by one send",
     },
     keep_ended: None,
+    upgrades: false,
     contracts: EVERY,
     workload: plan,
     faults,

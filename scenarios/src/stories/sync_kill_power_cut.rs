@@ -20,6 +20,7 @@ pub const SCENARIO: Access = Access {
         holds: "whatever was acknowledged or sent is known after the power cut",
     },
     keep_ended: None,
+    upgrades: false,
     contracts: EVERY,
     workload: plan,
     faults,

@@ -20,6 +20,7 @@ pub const SCENARIO: Access = Access {
         holds: "one record; recorded by the workflow where the contract offers any way",
     },
     keep_ended: None,
+    upgrades: false,
     contracts: EVERY,
     workload: plan,
     faults,

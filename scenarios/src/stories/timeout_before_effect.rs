@@ -20,6 +20,7 @@ pub const SCENARIO: Access = Access {
         holds: "one record where the contract licenses a resend, else none and an owned question",
     },
     keep_ended: None,
+    upgrades: false,
     contracts: EVERY,
     workload: plan,
     faults,

@@ -20,6 +20,7 @@ pub const SCENARIO: Access = Access {
         holds: "R17 is completed with its own record, or not at all",
     },
     keep_ended: None,
+    upgrades: false,
     contracts: &["desk_nothing"],
     workload: plan,
     faults,

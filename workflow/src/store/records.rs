@@ -62,11 +62,16 @@ pub enum Accepted {
     New(Box<Operation>),
     /// The operation was there already.
     Same {
+        /// Its key: another version of the step may be serving the request.
+        key: OperationKey,
         /// Where it stands.
         state: State,
     },
     /// The operation was there with another meaning: an exception is open, nothing else changed.
-    Changed,
+    Changed {
+        /// Its key.
+        key: OperationKey,
+    },
 }
 
 /// One operation as stored.

@@ -8,6 +8,7 @@ use super::{
 use crate::clock::Timestamp;
 use crate::explain::CHANGED_AFTER_REJECTION;
 use crate::licence::Reason;
+use crate::mutant::{Mistake, Mutant};
 use crate::operation::OperationKey;
 use crate::state::State;
 use rusqlite::{Connection, OptionalExtension as _, params};
@@ -18,8 +19,13 @@ pub(super) fn accept(
     delivery: &NewDelivery,
     operation: &NewOperation,
     on_change: &NewException,
+    mutant: Mutant,
 ) -> rusqlite::Result<Accepted> {
-    let key = operation.key.as_str();
+    let serving = match serving(tx, &operation.key)? {
+        Some(older) if !mutant.is(Mistake::VersionStartsBeside) => older,
+        _ => operation.key.clone(),
+    };
+    let key = serving.as_str();
     if let Some(stone) = rows::tombstone_of(tx, key)? {
         return accept_after_end(tx, now, delivery, (operation, &stone), &on_change.owner);
     }
@@ -27,16 +33,18 @@ pub(super) fn accept(
         "insert into operation values(?1, ?2, ?3, ?4, ?5, 0, 1, 0, 0, null, null, 0, null, ?6, ?7, ?7, 0)
                on conflict do nothing";
     let open = !operation.state.is_terminal();
-    let inserted = tx.prepare_cached(sql)?.execute(params![
-        key,
-        operation.state.as_str(),
-        operation.wire_key.as_str(),
-        operation.fingerprint.as_str(),
-        operation.frozen.to_stored(),
-        open,
-        now.0
-    ])?;
-    if inserted == 1 {
+    let begins = serving == operation.key;
+    let inserted = begins
+        && tx.prepare_cached(sql)?.execute(params![
+            key,
+            operation.state.as_str(),
+            operation.wire_key.as_str(),
+            operation.fingerprint.as_str(),
+            operation.frozen.to_stored(),
+            open,
+            now.0
+        ])? == 1;
+    if inserted {
         record(tx, now, delivery, Some(key), "new", Some(&operation.frozen.whole_digest()))?;
         return Ok(Accepted::New(Box::new(operation.as_unsent())));
     }
@@ -45,24 +53,30 @@ pub(super) fn accept(
     let fingerprint: String = tx.prepare_cached(sql)?.query_row([key], |row| row.get(0))?;
     if fingerprint == operation.fingerprint.as_str() {
         record(tx, now, delivery, Some(key), "same", None)?;
-        return Ok(Accepted::Same { state: stands.state });
+        return Ok(Accepted::Same { key: serving, state: stands.state });
     }
     if !record(tx, now, delivery, Some(key), "changed", None)? {
-        return Ok(Accepted::Changed);
+        return Ok(Accepted::Changed { key: serving });
     }
     // Who decides on what they saw before must not decide on this too.
     let (source, detail) = (delivery.source.clone(), format!("delivery {}", delivery.delivery_id));
     add_aside(tx, now, key, &stands, &NewEvidence { class: "changed_request", source, detail })?;
     if !is_asked(tx, key)? {
         let facts = if stands.state == State::Invalid { CHANGED_AFTER_REJECTION } else { &on_change.facts };
-        open_exception(
-            tx,
-            now,
-            &operation.key,
-            &NewException { facts: facts.to_owned(), ..on_change.clone() },
-        )?;
+        open_exception(tx, now, &serving, &NewException { facts: facts.to_owned(), ..on_change.clone() })?;
     }
-    Ok(Accepted::Changed)
+    Ok(Accepted::Changed { key: serving })
+}
+
+/// The operation of another version of the step that serves the request, or has served it: two of them would
+/// make two records. One that was rejected is no reason not to begin.
+fn serving(tx: &Connection, key: &OperationKey) -> rusqlite::Result<Option<OperationKey>> {
+    let (from, to) = key.line();
+    let sql = "select key from operation where key >= ?1 and key < ?2 and key <> ?3 and state not like 'rejected/%'
+               union all
+               select key from tombstone where key >= ?1 and key < ?2 and key <> ?3 and state not like 'rejected/%'";
+    let other = tx.prepare_cached(sql)?.query_row([&from, &to, key.as_str()], |row| row.get::<_, String>(0));
+    Ok(other.optional()?.map(OperationKey::from_printed))
 }
 
 /// A repeat of what has long ended, and was removed: it is known all the same.
@@ -73,16 +87,16 @@ fn accept_after_end(
     (operation, stone): (&NewOperation, &Tombstone),
     owner: &str,
 ) -> rusqlite::Result<Accepted> {
-    let key = operation.key.as_str();
+    let key = stone.key.as_str();
     if operation.fingerprint == stone.fingerprint {
         record(tx, now, delivery, Some(key), "same", None)?;
-        return Ok(Accepted::Same { state: stone.state });
+        return Ok(Accepted::Same { key: stone.key.clone(), state: stone.state });
     }
     // There is nothing left to decide on: its owner is told.
     if record(tx, now, delivery, Some(key), "changed", None)? {
         raise(tx, now, key, Reason::ChangedRequest.code(), owner)?;
     }
-    Ok(Accepted::Changed)
+    Ok(Accepted::Changed { key: stone.key.clone() })
 }
 
 /// Whether a person has an open question about a changed request already.
