@@ -112,7 +112,7 @@ impl Scenario for Access {
     }
 
     fn boot(&self, node: Node) -> BoxFuture<'static, Result<(), BoxError>> {
-        let version = if self.upgrades && node.boot % 2 == 0 { 2 } else { 1 };
+        let version = if self.upgrades && node.boot.is_multiple_of(2) { 2 } else { 1 };
         Box::pin(boot(node, version, self.keep_ended))
     }
 

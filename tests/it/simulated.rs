@@ -104,6 +104,9 @@ fn every_goal_is_reached() {
     }
 }
 
+/// So many seeds are about three for each scenario with each of its contracts.
+const SOON: u64 = 400;
+
 /// The first mistakes of the list are each caught soon, by the invariant that is named for it, and the same
 /// seed holds without it.
 #[test]
@@ -124,9 +127,9 @@ fn the_first_mutants_are_killed_soon_by_their_invariants() {
     for mutant in mutants {
         // A thread of its own: connections are kept between the runs of a thread, and not between these two
         // kinds.
-        let killed = on_a_thread(move || (0..200).find(|seed| is_killed(&mutant, *seed)));
+        let killed = on_a_thread(move || (0..SOON).find(|seed| is_killed(&mutant, *seed)));
         let killed = killed.join().expect("no panic");
-        let seed = killed.unwrap_or_else(|| panic!("{} survives 200 seeds", mutant.name));
+        let seed = killed.unwrap_or_else(|| panic!("{} survives {SOON} seeds", mutant.name));
         let (scenario, contract) = drawn(&pairs, seed);
         let (_, sound) = run(scenario, &plan(scenario, &contract, seed, None));
         assert_eq!(sound.verdict, Verdict::Held, "{}: without the mistake seed {seed} holds", mutant.name);
