@@ -104,8 +104,8 @@ fn every_goal_is_reached() {
     }
 }
 
-/// So many seeds are about three for each scenario with each of its contracts.
-const SOON: u64 = 400;
+/// So many seeds are about ten for each scenario with each of its contracts.
+const SOON: u64 = 1_500;
 
 /// The first mistakes of the list are each caught soon, by the invariant that is named for it, and the same
 /// seed holds without it.
