@@ -66,7 +66,9 @@ fn whoever_edits_what_is_left_is_found_out() {
         "delete from tombstone",
         "delete from purged where seq = 1",
         "update purged set content = 'x' where seq = 2",
-        "insert into purged values(99, 'x')",
+        "insert into purged values(99, 'x', 'R17:create-ticket:v1')",
+        "insert into purged select seq, hash, 'R18:create-ticket:v1' from evidence; delete from evidence",
+        "update purged set operation = 'R18:create-ticket:v1' where seq = 1",
         "delete from external_ref where operation like 'R17%'",
     ];
     let mut told = String::new();

@@ -162,8 +162,7 @@ fn masked_ids(text: &str) -> String {
 }
 
 /// The engine has looked in vain, and the record is there: it is the one with the reference.
-#[test]
-fn a_doubt_with_one_record_of_its_own_ends_with_it() {
+fn ends_with_its_record(declared: bool) {
     let policy = Policy { max_checks: 1, ..How::hasty().policy };
     let books = Books::open("jira_cloud_issue", &[(1, Outcome::Hang)], policy);
     books.process.deliver("d-1", &request("R17"));
@@ -178,12 +177,29 @@ fn a_doubt_with_one_record_of_its_own_ends_with_it() {
     // Whatever comes makes the engine look at its clock.
     books.process.deliver("d-2", &request("R18"));
     books.process.until(R17, "requiring_verification/exception");
+    if declared {
+        let checked = Clock::system().now().0 + books.ahead.load(Ordering::SeqCst);
+        let word =
+            json!({"by": "c42", "reason": "r", "how": "a page", "checked_at": checked, "accept_risk": true});
+        assert_eq!(books.process.decide(R17, "declare_absent", &word).status, 200);
+    }
     let (_, told) = books.typed(&["reconcile"]);
     let known = books.process.until(R17, "completed/confirmed");
     assert_eq!(known["external_ref"], "T93");
     let source = known["evidence"].as_array().and_then(|all| all.last()).map(|last| last["source"].clone());
     assert_eq!(source, Some(json!("reconciliation")));
     assert_eq!(books.typed(&["reconcile"]).0, 0, "{told}");
+}
+
+#[test]
+fn a_doubt_with_one_record_of_its_own_ends_with_it() {
+    ends_with_its_record(false);
+}
+
+/// Somebody has overlooked it, and nobody has had another one made yet.
+#[test]
+fn what_was_declared_absent_and_is_there_ends_with_it() {
+    ends_with_its_record(true);
 }
 
 /// A refusal was taken for a proof, and the record is there: nothing is sent any more, and it is not

@@ -52,9 +52,26 @@ fn what_the_older_version_has_in_hand_is_not_begun_anew() {
 #[test]
 fn what_was_rejected_may_begin_by_the_newer_version() {
     let (place, desk, process) = upgraded(Outcome::Refuse(422), "rejected/by_destination");
-    let again = process.deliver("d-2", &request("R17"));
+    // To the byte what had come before.
+    let again = process.deliver("d-1", &request("R17"));
     assert_eq!((again.status, &again.body["delivery"]), (202, &json!("new")));
     process.until(NEWER, "completed/confirmed");
     assert_eq!((desk.creates(), desk.records().len()), (2, 1));
     assert!(place.contents().verify().is_ok());
+}
+
+/// What a person withdrew, or answers for, is not begun anew by a repeat.
+#[test]
+fn what_a_person_ended_stays_ended_for_every_version() {
+    let (place, desk) = (Place::new(), HelpDesk::open("desk_nothing", &[(1, Outcome::Drop)]));
+    let process = Process::start(&place, &desk);
+    process.deliver("d-1", &request("R17"));
+    process.until(OLDER, "requiring_verification/exception");
+    let word = json!({"by": "c42", "reason": "not wanted", "accept_risk": true});
+    assert_eq!(process.decide(OLDER, "reject", &word).status, 200);
+    process.crash();
+    let process = Process::start_as(&place, &desk, How { version: 2, ..How::default() }).expect("it starts");
+    let again = process.deliver("d-2", &request("R17"));
+    assert_eq!((&again.body["delivery"], &again.body["operation"]), (&json!("same"), &json!(OLDER)));
+    assert_eq!((desk.creates(), desk.records().len()), (1, 1));
 }

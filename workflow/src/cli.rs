@@ -255,7 +255,7 @@ fn expect(status: u16, body: &Value) -> Result<(), CliError> {
     match status {
         200..=299 => Ok(()),
         400 => Err(CliError::Usage(why())),
-        404 | 409 | 422 => Err(CliError::Refused(why())),
+        404 | 409 | 410 | 422 => Err(CliError::Refused(why())),
         _ => Err(CliError::Unreachable(why())),
     }
 }

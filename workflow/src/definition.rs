@@ -158,8 +158,8 @@ impl Definition {
         );
         require(self.policy.max_sends > 0, "`policy.max_sends` is zero: nothing would ever be sent");
         require(
-            self.policy.keep_ended.is_none_or(|keep| !keep.is_zero()),
-            "`policy.keep_ended` is zero: nobody could look at what has ended",
+            self.policy.keep_ended.is_none_or(|keep| keep >= Duration::from_secs(3_600)),
+            "`policy.keep_ended` is less than an hour: answers may still come, and people still look",
         );
         require(self.policy.workers > 0, "`policy.workers` is zero: nothing would ever be done");
         require(

@@ -20,7 +20,7 @@ use tokio::task::JoinHandle;
 const SOONEST_PURGE: Duration = Duration::from_secs(60);
 const LATEST_PURGE: Duration = Duration::from_secs(3600);
 /// Operations that are removed in one transaction.
-const PURGED_AT_ONCE: u32 = 50;
+const PURGED_AT_ONCE: u32 = 20;
 
 /// What an engine needs to run.
 #[derive(Clone, Debug)]
@@ -216,8 +216,11 @@ impl Shared {
         let between = (keep / 8).clamp(SOONEST_PURGE, LATEST_PURGE);
         loop {
             match self.store.purge(self.store.now().before(keep), PURGED_AT_ONCE).await {
-                // There may be more.
-                Ok(removed) if removed >= PURGED_AT_ONCE => continue,
+                // There may be more; others write meanwhile.
+                Ok(removed) if removed >= PURGED_AT_ONCE => {
+                    tokio::time::sleep(self.workflow.definition.policy.first_pause).await;
+                    continue;
+                }
                 Ok(_) => {}
                 Err(StoreError::Transient(why)) => tracing::warn!(%why, "nothing is removed at the moment"),
                 Err(error) => return self.stop(&error),

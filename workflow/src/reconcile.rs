@@ -150,6 +150,7 @@ impl Shared {
         if let Proves::Completes(record) = &judged.proves
             && self.people()?.is_linked_elsewhere(record.id.clone(), key.clone()).await?
         {
+            judged.sightings.push(judge::beside(record, now.operation.state));
             judged.proves = Proves::Nothing;
         }
         report.add(&before, &seen, &judged);

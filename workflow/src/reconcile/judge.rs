@@ -39,7 +39,8 @@ pub(super) fn judge(before: &Dossier, now: &Dossier, seen: &Seen, one_way: bool)
         judge_linked(before, id, shown.as_ref(), &mut judged);
     }
     let found: Vec<&Record> = seen.found.iter().flatten().flatten().filter(|_| !one_way).collect();
-    judged.is_shown = linked.is_none_or(|id| found.iter().any(|record| record.id == id));
+    let answered = matches!(seen.found, Some(Ok(_)));
+    judged.is_shown = answered && linked.is_none_or(|id| found.iter().any(|record| record.id == id));
     let mut others: Vec<&Record> = vec![];
     for record in found {
         let is_new = Some(record.id.as_str()) != linked && others.iter().all(|other| other.id != record.id);
@@ -104,7 +105,7 @@ fn judge_linked(dossier: &Dossier, id: &str, shown: Option<&Record>, judged: &mu
 }
 
 /// A record of an operation beside the one that it is completed with, if it is.
-fn beside(record: &Record, state: State) -> Sighting {
+pub(super) fn beside(record: &Record, state: State) -> Sighting {
     let id = record.id.as_str();
     let exists = |kind: &'static str| {
         let proposal = "confirm it where it is wanted, or close it at the destination";
@@ -123,7 +124,15 @@ fn beside(record: &Record, state: State) -> Sighting {
 
 /// Whether the one record of its own ends it; nobody has said anything that contradicts that for good.
 fn can_be_completed(state: State) -> bool {
-    matches!(state, State::InDoubt | State::RefMissing | State::ExceptionInDoubt)
+    matches!(
+        state,
+        State::InDoubt
+            | State::RefMissing
+            | State::ExceptionInDoubt
+            | State::DeclaredAbsent
+            | State::AuthorisedCreation
+            | State::AuthorisedResend
+    )
 }
 
 /// Whether every send is proven to have had no effect.

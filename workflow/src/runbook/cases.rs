@@ -1,6 +1,6 @@
 //! Why a person can be asked, each reason with what is known then and how the case is closed.
 
-use super::situations::by_hand;
+use super::situations::{by_hand, by_hand_only};
 use super::{About, Entry, Expected, Played, span};
 use crate::explain::CHANGED;
 use crate::licence::Reason;
@@ -132,7 +132,8 @@ fn reconcile(about: About<'_>, reason: Reason) -> String {
             format!("{}{resend}", by_hand(about))
         }
         Reason::Cancelled => {
-            format!("{} What is found is undone at the destination, where that is wanted.", by_hand(about))
+            let how = by_hand_only(about);
+            format!("{how} What is found is undone at the destination, where that is wanted.")
         }
         Reason::Conflict => format!(
             "{} Where a record too many is found, take it away at the destination: nothing here does that.{resend}",

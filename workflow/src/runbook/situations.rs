@@ -249,6 +249,15 @@ fn words(by: LookupBy) -> String {
 
 /// What a person searches for, and what follows from what they find.
 pub(super) fn by_hand(about: About<'_>) -> String {
+    by_hand_or(about, true)
+}
+
+/// The same, where nothing further may be made: it was cancelled.
+pub(super) fn by_hand_only(about: About<'_>) -> String {
+    by_hand_or(about, false)
+}
+
+fn by_hand_or(about: About<'_>, create: bool) -> String {
     let definition = about.definition;
     let by_reference = definition.contract.lookup.iter().any(|lookup| lookup.by == LookupBy::ExternalRef);
     let search = match by_reference {
@@ -257,6 +266,10 @@ pub(super) fn by_hand(about: About<'_>) -> String {
         false => format!("Search for the operation's key (`marker`) in account `{}`", definition.account),
     };
     let none = match about.recovery.settled_after {
+        Some(after) if !create => format!(
+            "Found nothing from {} after the last possible send on: `queue absent`, then `queue reject`",
+            span(after)
+        ),
         Some(after) => format!(
             "Found nothing from {} after the last possible send on: `queue absent`, then `queue create`{} within {}, \
              or `queue reject`",

@@ -66,6 +66,11 @@ fn link_after(before: &Link, content: &str) -> Link {
     Link { seq, hash: HEXLOWER.encode(&hasher.finalize()) }
 }
 
+/// The hash over rows that were removed together.
+pub(super) fn removed<'a>(rows: impl Iterator<Item = (i64, &'a str)>) -> String {
+    rows.fold(Content::of("removed"), |all, (seq, content)| all.number(seq).text(content)).digest()
+}
+
 impl Tombstone {
     pub(super) fn content(&self) -> Content {
         Content::of("tombstone")
@@ -75,6 +80,7 @@ impl Tombstone {
             .maybe(self.external_ref.as_deref())
             .number(self.ended.0)
             .number(self.purged.0)
+            .text(&self.removed)
     }
 }
 
@@ -159,11 +165,21 @@ impl Contents {
         for stone in &self.tombstones {
             let key = stone.key.as_str();
             let linked = self.refs.iter().filter(|(_, to)| to == key).map(|(found, _)| found);
+            let gone = self.purged.iter().filter(|(_, _, of)| of == key);
+            if removed(gone.map(|(seq, content, _)| (*seq, content.as_str()))) != stone.removed {
+                return Err(Tampered(format!("{key} was removed, and other rows than its own with it")));
+            }
             if !linked.eq(&stone.external_ref) {
                 return Err(Tampered(format!("{key} was removed, and another record is linked to it")));
             }
         }
-        Ok(head)
+        let is_known = |of: &str| self.tombstones.iter().any(|stone| stone.key.as_str() == of);
+        match self.purged.iter().find(|(_, _, of)| !is_known(of)) {
+            Some((seq, ..)) => {
+                Err(Tampered(format!("row {seq} of the chain was removed, and nobody says why")))
+            }
+            None => Ok(head),
+        }
     }
 
     /// Every row with its content, hashed anew, and its name.
@@ -212,7 +228,7 @@ impl Contents {
         let mut purged = self.purged.iter().peekable();
         for (link, content, name) in self.rows()? {
             // Of a row that was removed its content's hash is left.
-            while let Some((_, content)) = purged.next_if(|(seq, _)| *seq == last.seq + 1) {
+            while let Some((_, content, _)) = purged.next_if(|(seq, ..)| *seq == last.seq + 1) {
                 last = link_after(&last, content);
             }
             let expected = link_after(&last, &content.digest());
@@ -227,10 +243,10 @@ impl Contents {
             }
             last = expected;
         }
-        while let Some((_, content)) = purged.next_if(|(seq, _)| *seq == last.seq + 1) {
+        while let Some((_, content, _)) = purged.next_if(|(seq, ..)| *seq == last.seq + 1) {
             last = link_after(&last, content);
         }
-        if let Some((seq, _)) = purged.peek() {
+        if let Some((seq, ..)) = purged.peek() {
             return Err(Tampered(format!("row {seq} of the chain is there and was removed")));
         }
         if last == self.head {
@@ -243,7 +259,7 @@ impl Contents {
     }
 
     /// Whether an operation stands where its rows leave it.
-    fn agrees(&self, operation: &Operation) -> Result<(), Tampered> {
+    pub(super) fn agrees(&self, operation: &Operation) -> Result<(), Tampered> {
         let key = operation.key.as_str();
         let attempts: Vec<&Attempt> = of(&self.attempts, key).collect();
         let last = attempts.iter().max_by_key(|row| row.n);

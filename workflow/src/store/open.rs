@@ -39,8 +39,9 @@ create table discrepancy(id text primary key, kind text not null, operation text
   detail text not null, proposal text not null, found integer not null, seen integer not null, status text not null, settled text)
   strict, without rowid;
 create table tombstone(key text primary key, fingerprint text not null, state text not null, ref text,
-  ended integer not null, purged integer not null, seq integer not null, hash text not null) strict, without rowid;
-create table purged(seq integer primary key, content text not null) strict;
+  ended integer not null, purged integer not null, seq integer not null, hash text not null,
+  removed text not null) strict, without rowid;
+create table purged(seq integer primary key, content text not null, operation text not null) strict;
 create table external_ref(ref text primary key, operation text not null, linked integer not null)
   strict, without rowid;
 create table exception(id integer primary key, operation text not null, reason text not null, owner text not null,
@@ -56,8 +57,9 @@ const FROM_2: &str = "
 alter table operation add column cancelled integer not null default 0;
 alter table discrepancy add column settled text;
 create table tombstone(key text primary key, fingerprint text not null, state text not null, ref text,
-  ended integer not null, purged integer not null, seq integer not null, hash text not null) strict, without rowid;
-create table purged(seq integer primary key, content text not null) strict;
+  ended integer not null, purged integer not null, seq integer not null, hash text not null,
+  removed text not null) strict, without rowid;
+create table purged(seq integer primary key, content text not null, operation text not null) strict;
 pragma user_version = 3;
 ";
 

@@ -124,6 +124,8 @@ pub struct Tombstone {
     pub ended: Timestamp,
     /// When its records were removed.
     pub purged: Timestamp,
+    /// The hash over the rows of the chain that were removed: the number and the content's hash of each.
+    pub removed: String,
     /// Where it stands in the chain.
     pub link: Link,
 }

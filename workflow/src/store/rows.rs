@@ -185,7 +185,8 @@ pub(super) fn exceptions(db: &Connection, limit: u32) -> rusqlite::Result<Vec<Ex
 
 pub(super) fn last_confirmed(db: &Connection) -> rusqlite::Result<Option<Operation>> {
     let sql = format!(
-        "{OPERATION} where key = (select operation from external_ref order by linked desc, ref desc limit 1)"
+        "{OPERATION} where key = (select e.operation from external_ref e join operation o on o.key = e.operation
+           order by e.linked desc, e.ref desc limit 1)"
     );
     db.prepare_cached(&sql)?.query_row([], operation).optional()
 }
@@ -232,8 +233,8 @@ pub struct Contents {
     pub discrepancies: Vec<Discrepancy>,
     /// What is kept of operations whose records were removed.
     pub tombstones: Vec<Tombstone>,
-    /// Of each row of the chain that was removed, its number and the hash of its content.
-    pub purged: Vec<(i64, String)>,
+    /// Of each row of the chain that was removed, its number, the hash of its content, and its operation.
+    pub purged: Vec<(i64, String, String)>,
     /// The chain's last link, as the store notes it.
     pub head: Head,
 }
@@ -288,14 +289,15 @@ pub(super) fn read_tables(db: &Connection) -> rusqlite::Result<Contents> {
         })?,
         discrepancies: discrepancies(db)?,
         tombstones: list(db, &format!("{TOMBSTONE} order by key"), [], tombstone)?,
-        purged: list(db, "select seq, content from purged order by seq", [], |row| {
-            Ok((row.get(0)?, row.get(1)?))
+        purged: list(db, "select seq, content, operation from purged order by seq", [], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
         })?,
         head: chain::head(db)?,
     })
 }
 
-const TOMBSTONE: &str = "select key, fingerprint, state, ref, ended, purged, seq, hash from tombstone";
+const TOMBSTONE: &str =
+    "select key, fingerprint, state, ref, ended, purged, seq, hash, removed from tombstone";
 
 fn tombstone(row: &Row<'_>) -> rusqlite::Result<Tombstone> {
     Ok(Tombstone {
@@ -306,6 +308,7 @@ fn tombstone(row: &Row<'_>) -> rusqlite::Result<Tombstone> {
         ended: Timestamp(row.get(4)?),
         purged: Timestamp(row.get(5)?),
         link: Link { seq: row.get(6)?, hash: row.get(7)? },
+        removed: row.get(8)?,
     })
 }
 
@@ -331,6 +334,12 @@ pub(super) fn rows_of(db: &Connection, operation: Operation) -> rusqlite::Result
         })?,
         evidence: list(db, &format!("{EVIDENCE} where operation = ?1"), [&key], |row| {
             Ok((row.get(0)?, evidence(row)?))
+        })?,
+        authorisations: list(db, &format!("{AUTHORISATION} where operation = ?1"), [&key], |row| {
+            Ok((row.get(8)?, authorisation(row)?))
+        })?,
+        refs: list(db, "select ref, operation from external_ref where operation = ?1", [&key], |row| {
+            Ok((row.get(0)?, row.get(1)?))
         })?,
         operations: vec![operation],
         ..Contents::default()

@@ -63,18 +63,38 @@ pub(super) fn accept(
     add_aside(tx, now, key, &stands, &NewEvidence { class: "changed_request", source, detail })?;
     if !is_asked(tx, key)? {
         let facts = if stands.state == State::Invalid { CHANGED_AFTER_REJECTION } else { &on_change.facts };
-        open_exception(tx, now, &serving, &NewException { facts: facts.to_owned(), ..on_change.clone() })?;
+        let lookup = lookup_of(tx, on_change, operation, &serving)?;
+        open_exception(
+            tx,
+            now,
+            &serving,
+            &NewException { facts: facts.to_owned(), lookup, ..on_change.clone() },
+        )?;
     }
     Ok(Accepted::Changed { key: serving })
+}
+
+/// The look-up to do by hand, by the keys of the operation that serves the request.
+fn lookup_of(
+    tx: &Connection,
+    on_change: &NewException,
+    new: &NewOperation,
+    serving: &OperationKey,
+) -> rusqlite::Result<String> {
+    let sql = "select wire_key from operation where key = ?1";
+    let wire_key: String = tx.prepare_cached(sql)?.query_row([serving.as_str()], |row| row.get(0))?;
+    Ok(on_change.lookup.replace(new.wire_key.as_str(), &wire_key).replace(new.key.as_str(), serving.as_str()))
 }
 
 /// The operation of another version of the step that serves the request, or has served it: two of them would
 /// make two records. One that was rejected is no reason not to begin.
 fn serving(tx: &Connection, key: &OperationKey) -> rusqlite::Result<Option<OperationKey>> {
     let (from, to) = key.line();
-    let sql = "select key from operation where key >= ?1 and key < ?2 and key <> ?3 and state not like 'rejected/%'
+    let sql = "select key from operation where key >= ?1 and key < ?2 and key <> ?3
+                 and state not in ('rejected/validation', 'rejected/by_destination')
                union all
-               select key from tombstone where key >= ?1 and key < ?2 and key <> ?3 and state not like 'rejected/%'";
+               select key from tombstone where key >= ?1 and key < ?2 and key <> ?3
+                 and state not in ('rejected/validation', 'rejected/by_destination')";
     let other = tx.prepare_cached(sql)?.query_row([&from, &to, key.as_str()], |row| row.get::<_, String>(0));
     Ok(other.optional()?.map(OperationKey::from_printed))
 }
@@ -116,7 +136,7 @@ fn record(
     outcome: &str,
     request: Option<&str>,
 ) -> rusqlite::Result<bool> {
-    let row = StoredDelivery {
+    let mut row = StoredDelivery {
         source: delivery.source.clone(),
         delivery_id: delivery.delivery_id.clone(),
         operation: operation.map(str::to_owned),
@@ -125,6 +145,15 @@ fn record(
         received: now,
         link: Link::default(),
     };
+    if let Some(begun) = operation.filter(|_| outcome == "new") {
+        // The very same bytes may have come before, and begun nothing, or another version's operation.
+        let sql =
+            "select exists(select 1 from delivery where source = ?1 and delivery_id = ?2 and digest = ?3)";
+        let known = [&row.source, &row.delivery_id, &row.digest];
+        if tx.prepare_cached(sql)?.query_row(known, |row| row.get(0))? {
+            row.digest = format!("{} for {begun}", row.digest);
+        }
+    }
     let link = chain::next(tx, row.content(request))?;
     let sql = "insert into delivery values(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) on conflict do nothing";
     let values = params![
