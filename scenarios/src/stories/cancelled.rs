@@ -40,15 +40,16 @@ pub const SCENARIO: Access = Access {
 };
 
 /// What becomes of the create.
-fn danger(draw: &Draw<'_>) -> Option<What> {
+fn danger(draw: &Draw<'_>) -> What {
     let mut rng = draw.seed.stream("moment of danger");
     let loss = *rng.pick(&[Loss::Silence, Loss::Reset]);
     match rng.within(0..=4) {
-        0 => Some(What::LoseRequest(loss)),
-        1 => Some(What::LoseResponse(loss)),
-        2 => Some(What::NotApplied(Some(503))),
-        3 => Some(What::AnswerSlowly(11_000)),
-        _ => None,
+        0 => What::LoseRequest(loss),
+        1 => What::LoseResponse(loss),
+        2 => What::NotApplied(Some(503)),
+        3 => What::AnswerSlowly(11_000),
+        // Nothing was sent, and it waits for its next try.
+        _ => What::Refuse,
     }
 }
 
@@ -61,5 +62,5 @@ fn plan(draw: &Draw<'_>) -> Workload {
 }
 
 fn faults(draw: &Draw<'_>) -> Vec<Fault> {
-    danger(draw).map(|what| on_create(1, what)).into_iter().collect()
+    vec![on_create(1, danger(draw))]
 }
