@@ -180,7 +180,7 @@ const CAUGHT: &[(&str, &str)] = &[
     ("authorisation-forgotten", "made-anew/jira_cloud_issue@389"),
     ("creation-retried", "made-anew/jira_cloud_issue@147"),
     ("hang-up-cuts-decision", "made-anew/desk_nothing@1249"),
-    ("cancel-is-rejection", "cancelled/desk_nothing@178"),
+    ("cancel-is-rejection", "cancelled/zendesk_ticket@55"),
     ("cancel-not-kept", "cancelled/zendesk_ticket@20"),
     ("version-starts-beside", "upgraded/jira_cloud_issue@2"),
     ("tombstone-dropped", "purged/jira_cloud_issue@2"),
