@@ -218,7 +218,7 @@ async fn one_request(
         lookup: String::new(),
         key_lapses: None,
     };
-    store.accept(delivery, operation, nobody).await?;
+    store.accept(delivery, operation, move |_| nobody.clone()).await?;
     let state = State::Sent;
     let send_not_after = store.now();
     let ground = LicenceGround::First;

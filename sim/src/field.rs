@@ -19,8 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 
-/// The workflow's node.
-pub(crate) const WORKFLOW: &str = "workflow";
+pub(crate) use crate::history::WORKFLOW;
 /// The destination's node.
 pub(crate) const DESK: &str = "helpdesk";
 /// The source of requests.

@@ -7,6 +7,9 @@ use siphasher::sip::SipHasher13;
 use std::fmt;
 use std::hash::{Hash, Hasher as _};
 
+/// The workflow's node.
+pub(crate) const WORKFLOW: &str = "workflow";
+
 /// Simulated nanoseconds since the start of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]

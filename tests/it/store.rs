@@ -58,7 +58,7 @@ fn arrival(name: &str) -> (NewDelivery, NewOperation, NewException) {
 
 pub(crate) async fn accept(store: &Store, name: &str) -> Result<Accepted, StoreError> {
     let (delivery, operation, case) = arrival(name);
-    store.accept(delivery, operation, case).await
+    store.accept(delivery, operation, move |_| case.clone()).await
 }
 
 /// The commits in a write-ahead log: a frame's header holds the size of the database where it ends a

@@ -31,6 +31,10 @@ fn what_the_older_version_has_in_hand_is_not_begun_anew() {
     changed["title"] = "R17: access to the vault".into();
     let other = process.deliver("d-3", &changed);
     assert_eq!((other.status, &other.body["operation"]), (409, &json!(OLDER)));
+    let cases = process.explain(OLDER)["exceptions"].clone();
+    let asked = cases.as_array().into_iter().flatten().find(|case| case["reason"] == "changed_request");
+    let lookup = asked.and_then(|case| case["lookup"].as_str()).expect("a case");
+    assert!(lookup.contains(OLDER) && !lookup.contains(":v2"), "by the key that was sent: {lookup}");
     let found = json!({"by": "c42", "reason": "found by its marker", "ref": "T93"});
     assert_eq!(process.decide(OLDER, "confirm_found", &found).status, 200);
     process.until(OLDER, "completed/confirmed_by_human");

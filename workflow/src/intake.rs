@@ -2,13 +2,15 @@
 
 use crate::definition::{InvalidRequest, ReadRequest};
 use crate::engine::Engine;
+use crate::explain::{CHANGED, CHANGED_AFTER_REJECTION};
 use crate::http::Io;
 use crate::licence::Reason;
 use crate::mutant::{Mistake, Mutant};
 use crate::operation::{OperationKey, sha256_hex};
 use crate::people::{ACTIONS, DecisionError, SAID, read, read_said};
 use crate::reconcile::ReconcileError;
-use crate::store::{Accepted, NewDelivery, NewException, NewOperation, StoreError};
+use crate::state::State;
+use crate::store::{Accepted, NewDelivery, NewException, NewOperation, Operation, StoreError};
 use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
@@ -194,7 +196,8 @@ impl Engine {
             ));
         }
         let key = read.operation.key.clone();
-        let on_change = self.shared.changed_request(&read.operation);
+        let engine = self.clone();
+        let on_change = move |operation: &Operation| engine.shared.changed_request(operation);
         if self.mutant().is(Mistake::AcknowledgedBeforeDurable) {
             return Ok(self.acknowledge_early(key, delivery, read.operation, on_change));
         }
@@ -230,7 +233,7 @@ impl Engine {
         key: OperationKey,
         delivery: NewDelivery,
         operation: NewOperation,
-        on_change: NewException,
+        on_change: impl Fn(&Operation) -> NewException + Send + 'static,
     ) -> Answer {
         let (engine, answered) = (self.clone(), key.clone());
         tokio::spawn(async move {
@@ -319,7 +322,7 @@ impl Engine {
                 Ok((StatusCode::OK, serde_json::to_value(found).expect("a discrepancy is plain data")))
             }
             Ok(None) => {
-                let why = format!("there is no discrepancy `{id}`, or it has been corrected");
+                let why = format!("there is no open discrepancy `{id}`");
                 Err(refusal(StatusCode::NOT_FOUND, why))
             }
             Err(DecisionError::Store(error)) => Err(self.unavailable(&error)),
@@ -354,11 +357,11 @@ impl Engine {
 }
 
 impl crate::engine::Shared {
-    /// The case that opens if this request turns out to have been delivered with another meaning before.
-    fn changed_request(&self, new: &crate::store::NewOperation) -> crate::store::NewException {
-        let mut case = self.exception(&new.as_unsent(), Reason::ChangedRequest);
-        case.facts = crate::explain::CHANGED.into();
-        case
+    /// The case that opens when the request of this operation is delivered with another meaning.
+    fn changed_request(&self, operation: &Operation) -> NewException {
+        let rejected = operation.state == State::Invalid;
+        let facts = if rejected { CHANGED_AFTER_REJECTION } else { CHANGED };
+        NewException { facts: facts.into(), ..self.exception(operation, Reason::ChangedRequest) }
     }
 }
 

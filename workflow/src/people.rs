@@ -184,8 +184,8 @@ impl Engine {
         said: Decider,
     ) -> Result<Option<Discrepancy>, DecisionError> {
         let store = self.shared.people()?;
-        let known = self.shared.asked(async { store.discrepancies().await }).await?;
-        let about = known.into_iter().find(|known| known.id == id).and_then(|known| known.operation);
+        let known = self.shared.asked(async { store.discrepancy(id.to_owned()).await }).await?;
+        let about = known.and_then(|known| known.operation);
         let dossier = match about {
             Some(name) => {
                 let key = OperationKey::from_printed(name);

@@ -121,7 +121,7 @@ impl Store {
         &self,
         delivery: NewDelivery,
         operation: NewOperation,
-        on_change: NewException,
+        on_change: impl Fn(&Operation) -> NewException + Send + 'static,
     ) -> Result<Accepted, StoreError> {
         let mutant = self.mutant;
         let accept = move |tx: &_, now| {
@@ -273,6 +273,14 @@ impl Store {
     /// [`StoreError`].
     pub async fn settle_discrepancy(&self, settled: Settled) -> Result<Option<Discrepancy>, StoreError> {
         self.committer.write(move |tx, now| discrepancies::settle(tx, now, &settled)).await
+    }
+
+    /// The discrepancy of this id.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn discrepancy(&self, id: String) -> Result<Option<Discrepancy>, StoreError> {
+        self.committer.read(move |tx| rows::discrepancy_of(tx, &id)).await
     }
 
     /// T5: records a person's decision and what it leads to, before the action that it allows.

@@ -3,7 +3,7 @@
 use super::names::Names;
 use crate::belief::{Belief, Waiting};
 use crate::fault::{Call, Fault, Place, What, When};
-use crate::history::{Event, Kind, Nanos, Step};
+use crate::history::{Event, Kind, Nanos, Step, WORKFLOW};
 use crate::run::{Moment, Run, Work};
 use crate::terms::Terms;
 use siphasher::sip::SipHasher13;
@@ -11,8 +11,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher as _};
 use std::time::Duration;
 
-/// The workflow's node.
-const WORKFLOW: &str = "workflow";
 /// The lane of syncs since the disk last held everything that was written.
 const SYNCS: &str = "syncs";
 
@@ -41,6 +39,7 @@ pub(super) fn marks(run: &Run, terms: &Terms<'_>) -> Vec<u64> {
     let names = Names::of(run);
     let after = after(run, &names);
     let events = run.history.events();
+    let eras = eras(run);
     let mut before = Lanes::new(&names);
     before.add(DISK, &belief_hash(&Belief::default()));
     let mut ages = Ages::new(terms);
@@ -74,7 +73,7 @@ pub(super) fn marks(run: &Run, terms: &Terms<'_>) -> Vec<u64> {
         }
         // Commits in a row look alike from outside, and each leaves another disk.
         (before.hash(), after, names.place(&visit.place), ages.at(now), unsynced, commits).hash(&mut hasher);
-        going_on(run, visit.step, now, &met).hash(&mut hasher);
+        going_on(run, &eras, visit.step, now, &met).hash(&mut hasher);
         met.insert(&visit.place);
         marks.push(hasher.finish());
     }
@@ -288,17 +287,19 @@ fn belief_hash(belief: &Belief) -> u64 {
 /// goes by another time than what is written after.
 fn going_on<'a>(
     run: &'a Run,
+    eras: &[Option<u32>],
     step: Step,
     now: Nanos,
     met: &BTreeSet<&Place>,
 ) -> Vec<(Option<u32>, Option<&'a Place>, &'a What)> {
     let mut all = vec![];
-    for (Fault { at, what }, fired) in run.plan.tape.faults().iter().zip(&run.fired) {
+    let struck = run.plan.tape.faults().iter().zip(&run.fired).zip(eras);
+    for ((Fault { at, what }, fired), era) in struck {
         match fired.filter(|fired| *fired <= step) {
             Some(fired) => {
                 let until = run.history.event(fired).t_ns.after_ms(what.lasts_ms());
                 if matches!(what, What::ClockStep(_) | What::ClockRate(_)) {
-                    all.push((Some(era(run, fired)), None, what));
+                    all.push((*era, None, what));
                 } else if until > now || stays(what) || waits_for_a_start(what) && !starts(run, fired, step) {
                     all.push((None, None, what));
                 }
@@ -310,19 +311,21 @@ fn going_on<'a>(
     all
 }
 
-/// How often the workflow had looked at its clock and written since, by a step: between two such times a
-/// clock that is set is set for the same records.
-fn era(run: &Run, step: Step) -> u32 {
-    let works = run.visits.iter().take_while(|visit| visit.step < step).map(|visit| visit.work);
+/// Of each fault that struck, how often the workflow had looked at its clock and written since: between two
+/// such times a clock that is set is set for the same records.
+fn eras(run: &Run) -> Vec<Option<u32>> {
     let (mut era, mut last, mut has_looked) = (0, Work::default(), false);
-    for work in works {
-        has_looked |= work.clock_reads != last.clock_reads;
-        if has_looked && work.writes != last.writes {
+    let mut since = vec![];
+    for visit in &run.visits {
+        has_looked |= visit.work.clock_reads != last.clock_reads;
+        if has_looked && visit.work.writes != last.writes {
             (era, has_looked) = (era + 1, false);
         }
-        last = work;
+        last = visit.work;
+        since.push((visit.step, era));
     }
-    era
+    let at = |fired: Step| since.iter().rfind(|(step, _)| *step < fired).map_or(0, |(_, era)| *era);
+    run.fired.iter().map(|fired| fired.map(at)).collect()
 }
 
 /// Whether it changes something for good that no event shows.

@@ -5,6 +5,7 @@ use super::{Court, Finding, RECONCILED};
 use crate::belief::{BelievedOperation, Discrepancy, Standing};
 use crate::history::{Act, Deed, Kind, Step};
 use destinations::contract::{ConvergeKind, LookupBy};
+use std::collections::BTreeSet;
 
 pub(super) fn complete(court: &Court<'_>) -> Finding {
     let mut finding = Finding::default();
@@ -15,7 +16,7 @@ pub(super) fn complete(court: &Court<'_>) -> Finding {
 
 /// What was reported, at any time, and was not so.
 fn invented(court: &Court<'_>, finding: &mut Finding) {
-    let mut looked = std::collections::BTreeSet::new();
+    let mut looked = BTreeSet::new();
     for at in &court.run.beliefs {
         for found in &at.belief.discrepancies {
             let (operation, record) = (found.operation.as_str(), found.record.as_str());

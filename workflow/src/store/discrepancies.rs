@@ -165,7 +165,7 @@ pub(super) fn settle(
     if tx.prepare_cached(sql)?.execute(params![settled.id, settled.status, said])? == 0 {
         return Ok(None);
     }
-    let found = rows::discrepancies(tx)?.into_iter().find(|known| known.id == settled.id);
+    let found = rows::discrepancy_of(tx, &settled.id)?;
     let operation = found.as_ref().and_then(|known| known.operation.clone());
     if let Some((name, stands)) =
         operation.and_then(|name| Some((name.clone(), stands(tx, &name).transpose()?)))

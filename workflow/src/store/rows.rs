@@ -14,10 +14,6 @@ const OPERATION: &str =
     "select key, state, wire_key, fingerprint, frozen, generation, version, sends, checks,
   first_intent, last_possible_send, not_before, external_ref, open, cancelled from operation";
 
-const OPERATION_AND_END: &str =
-    "select key, state, wire_key, fingerprint, frozen, generation, version, sends, checks,
-  first_intent, last_possible_send, not_before, external_ref, open, cancelled, updated from operation";
-
 const EXCEPTION: &str =
     "select e.id, e.operation, e.reason, e.owner, e.deadline, e.escalate_to, e.opened, e.facts,
   e.lookup, e.key_lapses, e.snoozed_until, o.version, o.sends from exception e join operation o on o.key = e.operation
@@ -154,12 +150,15 @@ pub(super) fn open_operations(db: &Connection) -> rusqlite::Result<Vec<Operation
     list(db, &format!("{OPERATION} where open = 1 order by key"), [], operation)
 }
 
+/// One operation.
+pub(super) fn operation_of(db: &Connection, key: &str) -> rusqlite::Result<Option<Operation>> {
+    db.prepare_cached(&format!("{OPERATION} where key = ?1"))?.query_row([key], operation).optional()
+}
+
 /// All that is stored of one operation, with its open cases where somebody will read them.
 pub(super) fn dossier(db: &Connection, key: &OperationKey, cases: bool) -> rusqlite::Result<Option<Dossier>> {
     let key = key.as_str();
-    let found =
-        db.prepare_cached(&format!("{OPERATION} where key = ?1"))?.query_row([key], operation).optional()?;
-    let Some(operation) = found else { return Ok(None) };
+    let Some(operation) = operation_of(db, key)? else { return Ok(None) };
     // Sorted here: with bound values SQLite prepares an ordered query anew each time.
     let mut attempts = list(db, &format!("{ATTEMPT} where operation = ?1"), [key], attempt)?;
     let mut evidence = list(db, &format!("{EVIDENCE} where operation = ?1"), [key], evidence)?;
@@ -264,14 +263,6 @@ fn delivery(row: &Row<'_>) -> rusqlite::Result<StoredDelivery> {
 
 pub(super) fn read_tables(db: &Connection) -> rusqlite::Result<Contents> {
     Ok(Contents {
-        deliveries: list(db, &format!("{DELIVERY} order by source, delivery_id"), [], delivery)?,
-        operations: list(db, &format!("{OPERATION} order by key"), [], operation)?,
-        attempts: list(db, &format!("{ATTEMPT} order by operation, n"), [], |row| {
-            Ok((row.get(0)?, attempt(row)?))
-        })?,
-        evidence: list(db, &format!("{EVIDENCE} order by operation, n"), [], |row| {
-            Ok((row.get(0)?, evidence(row)?))
-        })?,
         exceptions: list(db, &format!("{EXCEPTION} order by e.id"), [], exception)?,
         alerts: list(db, "select operation, kind, owner, raised from alert order by id", [], |row| {
             Ok(Alert {
@@ -281,18 +272,35 @@ pub(super) fn read_tables(db: &Connection) -> rusqlite::Result<Contents> {
                 raised: Timestamp(row.get(3)?),
             })
         })?,
-        authorisations: list(db, &format!("{AUTHORISATION} order by id"), [], |row| {
-            Ok((row.get(8)?, authorisation(row)?))
-        })?,
-        refs: list(db, "select ref, operation from external_ref order by ref", [], |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })?,
         discrepancies: discrepancies(db)?,
         tombstones: list(db, &format!("{TOMBSTONE} order by key"), [], tombstone)?,
         purged: list(db, "select seq, content, operation from purged order by seq", [], |row| {
             Ok((row.get(0)?, row.get(1)?, row.get(2)?))
         })?,
         head: chain::head(db)?,
+        ..rows_of(db, None)?
+    })
+}
+
+/// The rows of the chain, with what they are compared with: of one operation, or of all that are there.
+pub(super) fn rows_of(db: &Connection, key: Option<&str>) -> rusqlite::Result<Contents> {
+    let (of_it, it) = if key.is_some() { ("where operation = ?1", "where key = ?1") } else { ("", "") };
+    let key = || rusqlite::params_from_iter(key);
+    let refs = format!("select ref, operation from external_ref {of_it} order by ref");
+    Ok(Contents {
+        deliveries: list(db, &format!("{DELIVERY} {of_it} order by source, delivery_id"), key(), delivery)?,
+        operations: list(db, &format!("{OPERATION} {it} order by key"), key(), operation)?,
+        attempts: list(db, &format!("{ATTEMPT} {of_it} order by operation, n"), key(), |row| {
+            Ok((row.get(0)?, attempt(row)?))
+        })?,
+        evidence: list(db, &format!("{EVIDENCE} {of_it} order by operation, n"), key(), |row| {
+            Ok((row.get(0)?, evidence(row)?))
+        })?,
+        authorisations: list(db, &format!("{AUTHORISATION} {of_it} order by id"), key(), |row| {
+            Ok((row.get(8)?, authorisation(row)?))
+        })?,
+        refs: list(db, &refs, key(), |row| Ok((row.get(0)?, row.get(1)?)))?,
+        ..Contents::default()
     })
 }
 
@@ -323,44 +331,19 @@ pub(super) fn tombstone_of(db: &Connection, key: &str) -> rusqlite::Result<Optio
     db.prepare_cached(&format!("{TOMBSTONE} where key = ?1"))?.query_row([key], tombstone).optional()
 }
 
-/// The chain's rows of one operation, and nothing else of the store.
-pub(super) fn rows_of(db: &Connection, operation: Operation) -> rusqlite::Result<Contents> {
-    let key = operation.key.to_string();
-    let of = format!("{DELIVERY} where operation = ?1");
-    Ok(Contents {
-        deliveries: list(db, &of, [&key], delivery)?,
-        attempts: list(db, &format!("{ATTEMPT} where operation = ?1"), [&key], |row| {
-            Ok((row.get(0)?, attempt(row)?))
-        })?,
-        evidence: list(db, &format!("{EVIDENCE} where operation = ?1"), [&key], |row| {
-            Ok((row.get(0)?, evidence(row)?))
-        })?,
-        authorisations: list(db, &format!("{AUTHORISATION} where operation = ?1"), [&key], |row| {
-            Ok((row.get(8)?, authorisation(row)?))
-        })?,
-        refs: list(db, "select ref, operation from external_ref where operation = ?1", [&key], |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })?,
-        operations: vec![operation],
-        ..Contents::default()
-    })
-}
-
-/// Operations that ended before a time, with nothing left to decide, the oldest first.
+/// Operations that ended before a time, with nothing left to decide, and when; the oldest first.
 pub(super) fn ended_before(
     db: &Connection,
     time: Timestamp,
     limit: u32,
-) -> rusqlite::Result<Vec<(Operation, Timestamp)>> {
+) -> rusqlite::Result<Vec<(String, Timestamp)>> {
     // What somebody answers for without a proof is watched for ever.
-    let sql = format!(
-        "{OPERATION_AND_END} where open = 0 and updated <= ?1
-           and (state like 'completed/%' or state like 'rejected/%') and state <> 'rejected/accepted_risk'
-           and not exists(select 1 from exception e where e.operation = key and e.closed is null)
-           and not exists(select 1 from discrepancy d where d.operation = key and d.status in ('seen', 'open'))
-         order by updated, key limit ?2"
-    );
-    list(db, &sql, rusqlite::params![time.0, limit], |row| Ok((operation(row)?, Timestamp(row.get(15)?))))
+    let sql = "select key, updated from operation where open = 0 and updated <= ?1
+         and (state like 'completed/%' or state like 'rejected/%') and state <> 'rejected/accepted_risk'
+         and not exists(select 1 from exception e where e.operation = key and e.closed is null)
+         and not exists(select 1 from discrepancy d where d.operation = key and d.status in ('seen', 'open'))
+       order by updated, key limit ?2";
+    list(db, sql, rusqlite::params![time.0, limit], |row| Ok((row.get(0)?, Timestamp(row.get(1)?))))
 }
 
 const DISCREPANCY: &str = "select id, kind, operation, ref, severity, detail, proposal, found, seen, status, settled from discrepancy";
@@ -383,6 +366,11 @@ fn discrepancy(row: &Row<'_>) -> rusqlite::Result<Discrepancy> {
 
 pub(super) fn discrepancies(db: &Connection) -> rusqlite::Result<Vec<Discrepancy>> {
     list(db, &format!("{DISCREPANCY} order by found desc, id"), [], discrepancy)
+}
+
+/// The discrepancy of this id.
+pub(super) fn discrepancy_of(db: &Connection, id: &str) -> rusqlite::Result<Option<Discrepancy>> {
+    db.prepare_cached(&format!("{DISCREPANCY} where id = ?1"))?.query_row([id], discrepancy).optional()
 }
 
 pub(super) fn discrepancies_of(db: &Connection, operation: &str) -> rusqlite::Result<Vec<Discrepancy>> {

@@ -3,10 +3,9 @@
 use super::rows::StoredDelivery;
 use super::{
     Accepted, Attempt, Evidence, Finding, Intent, Link, NewDelivery, NewEvidence, NewException, NewOperation,
-    Sighting, Tombstone, Written, chain, discrepancies, person, rows,
+    Operation, Sighting, Tombstone, Written, chain, discrepancies, person, rows,
 };
 use crate::clock::Timestamp;
-use crate::explain::CHANGED_AFTER_REJECTION;
 use crate::licence::Reason;
 use crate::mutant::{Mistake, Mutant};
 use crate::operation::OperationKey;
@@ -18,83 +17,72 @@ pub(super) fn accept(
     now: Timestamp,
     delivery: &NewDelivery,
     operation: &NewOperation,
-    on_change: &NewException,
+    on_change: &impl Fn(&Operation) -> NewException,
     mutant: Mutant,
 ) -> rusqlite::Result<Accepted> {
-    let serving = match serving(tx, &operation.key)? {
-        Some(older) if !mutant.is(Mistake::VersionStartsBeside) => older,
-        _ => operation.key.clone(),
-    };
-    let key = serving.as_str();
-    if let Some(stone) = rows::tombstone_of(tx, key)? {
-        return accept_after_end(tx, now, delivery, (operation, &stone), &on_change.owner);
+    let begun = serving(tx, &operation.key)?;
+    let begun = begun.filter(|key| *key == operation.key || !mutant.is(Mistake::VersionStartsBeside));
+    match &begun {
+        Some(key) => {
+            if let Some(stone) = rows::tombstone_of(tx, key.as_str())? {
+                let owner = on_change(&operation.as_unsent()).owner;
+                return accept_after_end(tx, now, delivery, (operation, stone), &owner);
+            }
+        }
+        None => {
+            if begin(tx, now, operation)? {
+                let request = operation.frozen.whole_digest();
+                record(tx, now, delivery, Some(operation.key.as_str()), "new", Some(&request))?;
+                return Ok(Accepted::New(Box::new(operation.as_unsent())));
+            }
+        }
     }
+    let key = begun.unwrap_or_else(|| operation.key.clone());
+    let name = key.as_str();
+    let stored = rows::operation_of(tx, name)?.expect("what is in the way of another one is there");
+    if stored.fingerprint == operation.fingerprint {
+        record(tx, now, delivery, Some(name), "same", None)?;
+        return Ok(Accepted::Same { key, state: stored.state });
+    }
+    if record(tx, now, delivery, Some(name), "changed", None)? {
+        // Who decides on what they saw before must not decide on this too.
+        let (source, detail) = (delivery.source.clone(), format!("delivery {}", delivery.delivery_id));
+        let stands = Stands::of(&stored);
+        add_aside(tx, now, name, &stands, &NewEvidence { class: "changed_request", source, detail })?;
+        if !is_asked(tx, name)? {
+            open_exception(tx, now, &key, &on_change(&stored))?;
+        }
+    }
+    Ok(Accepted::Changed { key })
+}
+
+/// Begins an operation; false where it was there already.
+fn begin(tx: &Connection, now: Timestamp, operation: &NewOperation) -> rusqlite::Result<bool> {
     let sql =
         "insert into operation values(?1, ?2, ?3, ?4, ?5, 0, 1, 0, 0, null, null, 0, null, ?6, ?7, ?7, 0)
                on conflict do nothing";
-    let open = !operation.state.is_terminal();
-    let begins = serving == operation.key;
-    let inserted = begins
-        && tx.prepare_cached(sql)?.execute(params![
-            key,
-            operation.state.as_str(),
-            operation.wire_key.as_str(),
-            operation.fingerprint.as_str(),
-            operation.frozen.to_stored(),
-            open,
-            now.0
-        ])? == 1;
-    if inserted {
-        record(tx, now, delivery, Some(key), "new", Some(&operation.frozen.whole_digest()))?;
-        return Ok(Accepted::New(Box::new(operation.as_unsent())));
-    }
-    let stands = stands(tx, key)?.expect("what is in the way of its insertion is there");
-    let sql = "select fingerprint from operation where key = ?1";
-    let fingerprint: String = tx.prepare_cached(sql)?.query_row([key], |row| row.get(0))?;
-    if fingerprint == operation.fingerprint.as_str() {
-        record(tx, now, delivery, Some(key), "same", None)?;
-        return Ok(Accepted::Same { key: serving, state: stands.state });
-    }
-    if !record(tx, now, delivery, Some(key), "changed", None)? {
-        return Ok(Accepted::Changed { key: serving });
-    }
-    // Who decides on what they saw before must not decide on this too.
-    let (source, detail) = (delivery.source.clone(), format!("delivery {}", delivery.delivery_id));
-    add_aside(tx, now, key, &stands, &NewEvidence { class: "changed_request", source, detail })?;
-    if !is_asked(tx, key)? {
-        let facts = if stands.state == State::Invalid { CHANGED_AFTER_REJECTION } else { &on_change.facts };
-        let lookup = lookup_of(tx, on_change, operation, &serving)?;
-        open_exception(
-            tx,
-            now,
-            &serving,
-            &NewException { facts: facts.to_owned(), lookup, ..on_change.clone() },
-        )?;
-    }
-    Ok(Accepted::Changed { key: serving })
+    let values = params![
+        operation.key.as_str(),
+        operation.state.as_str(),
+        operation.wire_key.as_str(),
+        operation.fingerprint.as_str(),
+        operation.frozen.to_stored(),
+        !operation.state.is_terminal(),
+        now.0
+    ];
+    Ok(tx.prepare_cached(sql)?.execute(values)? == 1)
 }
 
-/// The look-up to do by hand, by the keys of the operation that serves the request.
-fn lookup_of(
-    tx: &Connection,
-    on_change: &NewException,
-    new: &NewOperation,
-    serving: &OperationKey,
-) -> rusqlite::Result<String> {
-    let sql = "select wire_key from operation where key = ?1";
-    let wire_key: String = tx.prepare_cached(sql)?.query_row([serving.as_str()], |row| row.get(0))?;
-    Ok(on_change.lookup.replace(new.wire_key.as_str(), &wire_key).replace(new.key.as_str(), serving.as_str()))
-}
-
-/// The operation of another version of the step that serves the request, or has served it: two of them would
-/// make two records. One that was rejected is no reason not to begin.
+/// Who has the request in hand, or has done it, other than the operation itself: that of another version of
+/// the step, because two of them would make two records, or a tombstone, its own too. One that broke its
+/// rules, or that the destination refused, is no reason not to begin by another version.
 fn serving(tx: &Connection, key: &OperationKey) -> rusqlite::Result<Option<OperationKey>> {
     let (from, to) = key.line();
     let sql = "select key from operation where key >= ?1 and key < ?2 and key <> ?3
                  and state not in ('rejected/validation', 'rejected/by_destination')
                union all
-               select key from tombstone where key >= ?1 and key < ?2 and key <> ?3
-                 and state not in ('rejected/validation', 'rejected/by_destination')";
+               select key from tombstone where key >= ?1 and key < ?2
+                 and (key = ?3 or state not in ('rejected/validation', 'rejected/by_destination'))";
     let other = tx.prepare_cached(sql)?.query_row([&from, &to, key.as_str()], |row| row.get::<_, String>(0));
     Ok(other.optional()?.map(OperationKey::from_printed))
 }
@@ -104,19 +92,19 @@ fn accept_after_end(
     tx: &Connection,
     now: Timestamp,
     delivery: &NewDelivery,
-    (operation, stone): (&NewOperation, &Tombstone),
+    (operation, stone): (&NewOperation, Tombstone),
     owner: &str,
 ) -> rusqlite::Result<Accepted> {
     let key = stone.key.as_str();
     if operation.fingerprint == stone.fingerprint {
         record(tx, now, delivery, Some(key), "same", None)?;
-        return Ok(Accepted::Same { key: stone.key.clone(), state: stone.state });
+        return Ok(Accepted::Same { key: stone.key, state: stone.state });
     }
     // There is nothing left to decide on: its owner is told.
     if record(tx, now, delivery, Some(key), "changed", None)? {
         raise(tx, now, key, Reason::ChangedRequest.code(), owner)?;
     }
-    Ok(Accepted::Changed { key: stone.key.clone() })
+    Ok(Accepted::Changed { key: stone.key })
 }
 
 /// Whether a person has an open question about a changed request already.
@@ -145,15 +133,14 @@ fn record(
         received: now,
         link: Link::default(),
     };
-    if let Some(begun) = operation.filter(|_| outcome == "new") {
-        // The very same bytes may have come before, and begun nothing, or another version's operation.
-        let sql =
-            "select exists(select 1 from delivery where source = ?1 and delivery_id = ?2 and digest = ?3)";
-        let known = [&row.source, &row.delivery_id, &row.digest];
-        if tx.prepare_cached(sql)?.query_row(known, |row| row.get(0))? {
-            row.digest = format!("{} for {begun}", row.digest);
-        }
-    }
+    let is_new = add_delivery(tx, &row, request)?;
+    let Some(begun) = operation.filter(|_| !is_new && outcome == "new") else { return Ok(is_new) };
+    // The very same bytes have come before, and begun nothing, or another version's operation.
+    row.digest = format!("{} for {begun}", row.digest);
+    add_delivery(tx, &row, request)
+}
+
+fn add_delivery(tx: &Connection, row: &StoredDelivery, request: Option<&str>) -> rusqlite::Result<bool> {
     let link = chain::next(tx, row.content(request))?;
     let sql = "insert into delivery values(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) on conflict do nothing";
     let values = params![
@@ -190,6 +177,18 @@ pub(super) struct Stands {
     pub(super) sends: u32,
     pub(super) external_ref: Option<String>,
     pub(super) cancelled: bool,
+}
+
+impl Stands {
+    fn of(operation: &Operation) -> Stands {
+        Stands {
+            state: operation.state,
+            version: operation.version,
+            sends: operation.sends,
+            external_ref: operation.external_ref.clone(),
+            cancelled: operation.cancelled,
+        }
+    }
 }
 
 pub(super) fn stands(tx: &Connection, key: &str) -> rusqlite::Result<Option<Stands>> {
