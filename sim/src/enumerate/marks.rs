@@ -14,9 +14,6 @@ use std::time::Duration;
 /// The lane of syncs since the disk last held everything that was written.
 const SYNCS: &str = "syncs";
 
-/// The lanes of what happened last to each operation.
-const LAST: &str = "last";
-
 /// The lane of what the last crash has left.
 const DISK: LaneName<'_> = ("disk", "");
 
@@ -171,12 +168,6 @@ impl<'a> Lanes<'a> {
     /// has said is with those who heard it. Who asks the workflow, and asks again when no answer came, is as
     /// before.
     fn remember(&mut self, event: &'a Event) {
-        if let Some(about) = event.kind.about() {
-            // A failure is told by what happened last to its operation.
-            let call = event.kind.exchange().map(|exchange| exchange.call);
-            self.forget((LAST, about));
-            self.add((LAST, about), &(event.node, std::mem::discriminant(&event.kind), call));
-        }
         match &event.kind {
             Kind::Killed | Kind::PowerCut | Kind::Started { .. } => self.forget((event.node, "")),
             kind => {
